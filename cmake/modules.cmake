@@ -1,0 +1,42 @@
+# hc_library(NAME folder-relative sources...): a static library whose private
+# include folder is its own; what it lets others include is said by PUBLIC_DIR.
+function(hc_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC_DIRS;PRIVATE_DIRS;LINK" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  target_include_directories(${name} PUBLIC ${A_PUBLIC_DIRS} PRIVATE ${A_PRIVATE_DIRS})
+  target_link_libraries(${name} PRIVATE hc_flags PUBLIC ${A_LINK})
+endfunction()
+
+# hc_unit_tests(folder libs...): one cmocka program per tests/unit/<folder>/test_*.c
+function(hc_unit_tests folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${folder}/test_*.c)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_compile_definitions(${name} PRIVATE HC_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    target_link_libraries(${name} PRIVATE hc_flags ${ARGN} PkgConfig::CMOCKA)
+    add_test(NAME ${folder}/${name} COMMAND ${name})
+    set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT 300)
+  endforeach()
+endfunction()
+
+# hc_fuzzers(libs...): one harness per tests/fuzz/fuzz_*.c. With HOLDCELL_FUZZ a
+# libFuzzer program; else a replay of its corpus, run by ctest.
+function(hc_fuzzers)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE "fuzz_" "" subject ${name})
+    if(HOLDCELL_FUZZ)
+      add_executable(${name} ${source})
+      target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    else()
+      add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)
+      add_test(NAME fuzz/${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${subject})
+      set_tests_properties(fuzz/${name} PROPERTIES TIMEOUT 300)
+    endif()
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_link_libraries(${name} PRIVATE hc_flags ${ARGN})
+  endforeach()
+endfunction()

@@ -1,0 +1,2 @@
+/* placeholder */
+typedef int hc_jmsg_placeholder;

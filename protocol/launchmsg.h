@@ -1,0 +1,204 @@
+/*
+ * launchmsg - the protocol between the gateway (asks) and the launcher
+ * (answers, and tells events) over one SOCK_SEQPACKET socketpair.
+ *
+ * The launcher parses nothing but this. A malformed or out-of-state message
+ * ends that gateway, never the launcher. Host paths, uids, mounts and maxima
+ * never travel: they come from the launcher's own start-up. Each request has
+ * exactly one answer with the same verb and request number; answers may come in
+ * another order than their requests (STOP waits for processes to be gone). A
+ * request that failed is answered by LAUNCH_ERROR.
+ *
+ * Descriptors received belong to the receiver.
+ */
+#ifndef HC_LAUNCHMSG_H
+#define HC_LAUNCHMSG_H
+
+#include "msgcodec.h"
+
+enum launch_verb {
+    LAUNCH_CREATE = 1,   /* build a sandbox that holds only init */
+    LAUNCH_START_KERNEL, /* first start, restart, further kernel: always this verb */
+    LAUNCH_SEAL,         /* take a run folder away from the kernel: its five sockets exist */
+    LAUNCH_SIGNAL,
+    LAUNCH_STOP,     /* end one kernel, or the whole session; answered when it is gone */
+    LAUNCH_STATUS,   /* resource use now and peak */
+    LAUNCH_LIST,     /* sandboxes that live, one per answer, for adoption */
+    LAUNCH_NOTE,     /* bytes and descriptors that the launcher keeps with a sandbox */
+    LAUNCH_DEADLINE, /* ends the session at a time even when no gateway lives */
+    LAUNCH_VERBS_END,
+
+    LAUNCH_ERROR = 64, /* answer to any request that failed */
+
+    LAUNCH_KERNEL_EXITED = 128, /* events: request 0 */
+    LAUNCH_OUT_OF_MEMORY,
+    LAUNCH_SANDBOX_GONE,
+};
+
+enum {
+    LAUNCH_NAME_MAX = 128,       /* kernelspec and profile names */
+    LAUNCH_PATH_MAX = 1024,      /* a path inside the sandbox */
+    LAUNCH_ARGV_MAX = 32 * 1024, /* bytes of all arguments with their NULs */
+    LAUNCH_ENV_MAX = 96 * 1024,
+    LAUNCH_STRINGS_MAX = 1024, /* arguments, or environment entries */
+    LAUNCH_NOTE_MAX = 16 * 1024,
+    LAUNCH_TEXT_MAX = 1024,
+    LAUNCH_KERNELS_MAX = 16, /* kernels of one session */
+};
+
+/* Limits of one session. In a request 0 means the profile's default, and a value
+ * above the profile's maximum is refused (-HC_ELIMIT names it). */
+struct launch_limits {
+    uint64_t memory_bytes;
+    uint64_t home_bytes, tmp_bytes, shm_bytes; /* each file system's size */
+    uint32_t inodes;                           /* of home and of tmp, each */
+    uint32_t pids;
+    uint32_t cpu_millis; /* 1000 = one core */
+    uint32_t nofile;     /* hard limit of open descriptors of one process */
+};
+
+struct launch_create {
+    struct view profile; /* "default" */
+    struct launch_limits limits;
+};
+/* Descriptors of the answer: O_PATH of the session's run folder, init's socket (initmsg.h). */
+struct launch_created {
+    uint64_t sandbox;            /* random, of the launcher's choice, never 0 */
+    struct launch_limits limits; /* those in force */
+};
+
+enum {
+    LAUNCH_SOCKETS_FD = 1, /* the five listening sockets come as descriptors */
+};
+
+/* Descriptors: sealed memfd with the connection data (JSON, at most 4 KiB); write
+ * end for fds 1 and 2; with LAUNCH_SOCKETS_FD the listening sockets in the order
+ * shell, control, stdin, iopub, hb.
+ *
+ * In argv the launcher replaces `{connection_file}` and `{resource_dir}`. The
+ * kernel finds, with LAUNCH_SOCKETS_FD: fd 3 the memfd, fds 4..8 the sockets, and
+ * `{connection_file}` is /proc/self/fd/3. Without: a file of its own in its run
+ * folder /run/kernel/<kernel>-<generation>/connection.json; it binds its sockets
+ * there as `s-1` .. `s-5`, and umask is 007. fd 0 is at end of file. */
+struct launch_start {
+    uint64_t sandbox;
+    uint32_t kernel;     /* 1..LAUNCH_KERNELS_MAX, of the gateway's choice */
+    uint32_t generation; /* rises with every start of that kernel; 1 is the first */
+    uint32_t flags;
+    uint32_t
+        spec_dir; /* index of the kernel path directory, in the order of --kernel-path, the runtime's own last */
+    struct view spec_name; /* directory name in <dir>/kernels/ */
+    struct view cwd;       /* inside; "/home/user" when it cannot be entered */
+    struct view argv;      /* strings; argv[0] is looked up in PATH inside the sandbox */
+    struct view env;       /* strings NAME=value: the whole environment */
+};
+/* Answered when exec succeeded; else LAUNCH_ERROR with the errno and the step.
+ * Descriptors of the answer: without LAUNCH_SOCKETS_FD, O_PATH of the kernel's run folder. */
+struct launch_started {
+    uint64_t sandbox;
+    uint32_t kernel, generation;
+};
+
+/* SEAL, and the answers that only say "done" for one kernel, have this body. */
+struct launch_kernel_ref {
+    uint64_t sandbox;
+    uint32_t kernel, generation;
+};
+
+struct launch_signal {
+    uint64_t sandbox;
+    uint32_t kernel, generation;
+    uint32_t signo; /* SIGINT, SIGTERM, SIGQUIT, SIGKILL, SIGUSR1, SIGUSR2 */
+    uint32_t group; /* 1: the kernel's process group, 0: its process alone */
+};
+
+/* kernel 0: the whole session: every process, cgroup, mount and id of it is gone
+ * when the answer comes. Else: that kernel's leaf is killed and reaped. */
+struct launch_stop {
+    uint64_t sandbox;
+    uint32_t kernel, generation;
+};
+
+struct launch_status {
+    uint64_t sandbox;
+    uint32_t reset_peak; /* 1: the peak starts anew after this answer */
+};
+struct launch_status_answer {
+    uint64_t sandbox;
+    uint64_t memory_bytes, memory_peak_bytes, memory_limit_bytes;
+    uint64_t oom_kills; /* since CREATE */
+    uint64_t cpu_usec;  /* since CREATE */
+    uint64_t pids, pids_limit;
+};
+
+struct launch_list {
+    uint64_t after; /* 0 first, then the sandbox of the last answer */
+};
+struct launch_kernel_info { /* the items of launch_listed.kernels */
+    uint32_t kernel, generation;
+    uint32_t flags;
+    uint32_t running; /* 0: it exited, status below */
+    int32_t exit_code, signo;
+};
+/* sandbox 0 ends the list. Descriptors: those of the last NOTE, in its order. */
+struct launch_listed {
+    uint64_t sandbox;
+    struct launch_limits limits;
+    struct view kernels; /* packed struct launch_kernel_info */
+    struct view note;
+};
+
+/* Replaces the whole note. Up to 32 descriptors ride along. */
+struct launch_note {
+    uint64_t sandbox;
+    struct view note;
+};
+
+struct launch_deadline {
+    uint64_t sandbox;
+    uint64_t monotonic_ms; /* CLOCK_MONOTONIC; 0 takes the deadline away */
+};
+
+/* Answers of SEAL, SIGNAL, STOP, NOTE, DEADLINE. */
+struct launch_done {
+    uint64_t sandbox;
+};
+
+struct launch_error {
+    uint32_t verb; /* of the request that failed */
+    struct view text;
+};
+
+/* ---- events ---- */
+
+struct launch_kernel_exited {
+    uint64_t sandbox;
+    uint32_t kernel, generation;
+    int32_t exit_code;      /* -1 when a signal ended it */
+    int32_t signo;          /* 0 when it exited by itself */
+    uint32_t out_of_memory; /* 1: the session's memory limit killed it */
+    uint32_t requested;     /* 1: STOP or DEADLINE ended it */
+    uint64_t memory_limit_bytes, memory_peak_bytes;
+};
+
+/* The limit killed some process of the session (perhaps not the kernel). */
+struct launch_out_of_memory {
+    uint64_t sandbox;
+    uint64_t kills; /* since CREATE */
+    uint64_t memory_limit_bytes, memory_peak_bytes;
+};
+
+/* Not sent for a STOP: its answer says the same. */
+struct launch_sandbox_gone {
+    uint64_t sandbox;
+    struct view reason; /* "init ended", "deadline" */
+};
+
+/* The table entry of a request, answer or event; NULL when there is none. One
+ * verb has two structs: what is asked and what is answered. */
+const struct msg_spec *launch_request_spec(unsigned verb);
+const struct msg_spec *launch_answer_spec(unsigned verb);
+const struct msg_spec *launch_event_spec(unsigned verb);
+const char *launch_verb_name(unsigned verb);
+
+#endif
