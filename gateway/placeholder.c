@@ -1,2 +1,1 @@
-/* placeholder */
 typedef int hc_gateway_placeholder;

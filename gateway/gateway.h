@@ -1,0 +1,18 @@
+/*
+ * gateway - the unprivileged server: one loop, all fronts. Started by the
+ * launcher with the descriptors below and no other power.
+ */
+#ifndef HC_GATEWAY_H
+#define HC_GATEWAY_H
+
+struct gateway_args {
+    int launcher_fd; /* SEQPACKET to the launcher (launchmsg.h) */
+    int listen_fd;   /* bound and listening TCP socket; outlives this process */
+    int settings_fd; /* sealed memfd (settings.h) */
+};
+
+/* Takes over the descriptors; returns the exit status: 0 after SIGTERM and an
+ * orderly end, 1 when it could not start or lost the launcher. */
+int gateway_main(const struct gateway_args *args);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * kernel - one interpreter in a sandbox, its Jupyter channels, its event log and
+ * its outstanding runs. Life and death come from the launcher alone.
+ */
+#ifndef HC_KERNEL_H
+#define HC_KERNEL_H
+
+#include <stdint.h>
+
+#include "hex.h"
+#include "sessions.h"
+
+struct err;
+struct kernel;
+struct kernelspec;
+
+/* What REST tells; states: starting, idle, busy, restarting, dead (docs/STATES.md). */
+struct kernel_model {
+    char id[UUID_TEXT];
+    const char *name; /* borrowed */
+    const char *execution_state;
+    uint64_t last_activity_us; /* CLOCK_REALTIME */
+    unsigned connections;
+    const char *reason; /* why it died or is restarting, e.g. "out of memory: limit 2147483648, peak ..."; "" when nothing happened */
+};
+void kernel_model(const struct kernel *k, struct kernel_model *ret);
+
+/* SIGINT to the group, or interrupt_request; does not wait for the cell. An
+ * interrupt that misses its cell is repeated while a run is outstanding (jupyter-wire.md 4.2). */
+int kernel_interrupt(struct kernel *k, struct err *e) MUST_CHECK;
+/* Same id, new process and sandbox-side sockets; done when exec succeeded. */
+void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
+/* Graceful, then by force; done when process, sandbox and log are gone: k is NULL then. Open clients are told and closed. */
+void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * sessions - the object model: principal -> session -> sandbox -> kernels ->
+ * runs. Every table is keyed by principal and id; a foreign id answers exactly
+ * like one that does not exist. All fronts stand on this and none has a rule of
+ * its own.
+ *
+ * Operations that wait for the launcher or a kernel end in one callback. Who asks
+ * gives a token, a number of its own, and finds its object again by it: it may
+ * have gone meanwhile.
+ */
+#ifndef HC_SESSIONS_H
+#define HC_SESSIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hex.h"
+#include "launchmsg.h"
+
+struct err;
+struct kernel;
+struct kernelspecs;
+struct launchclient;
+struct loop;
+struct sessions;
+
+struct principal { /* who a token belongs to; with one token there is one, "default" */
+    char name[64];
+};
+
+struct sessions_policy {
+    unsigned max_kernels;          /* 0: no limit */
+    const char *force_kernel;      /* name used whatever is asked, or NULL; borrowed */
+    const char *env_allow;         /* comma list of names let through from requests beside KERNEL_* */
+    const char *env_inherit;       /* comma list of names taken from the server's environment */
+    struct launch_limits limits;   /* 0 = the profile's default */
+    const char *private_dir;       /* the gateway's own directory: sockets, spool */
+    uint64_t spool_bytes_per_principal; /* cap of event log spools */
+    uint64_t shutdown_wait_ms;     /* of the graceful end of one kernel; default 5000 */
+};
+
+struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
+                              const struct sessions_policy *policy);
+struct sessions *sessions_free(struct sessions *s);
+
+/* Asks the launcher for living sandboxes and takes over their kernels; done runs once when that is finished. */
+void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg);
+
+/* Ends every kernel (restarts stop first), then done. For SIGTERM. */
+void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg);
+
+struct kernel_request {
+    const char *kernel_id;   /* UUID to use, or NULL; one that lives already is returned as it is */
+    const char *spec_name;   /* NULL: the default */
+    const char *path;        /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
+    char *const *env;        /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
+};
+
+/* e is NULL on success; k is then alive, borrowed for the call. */
+typedef void kernel_done_fn(void *arg, uint64_t token, struct kernel *k, const struct err *e);
+
+/* Makes a session with one kernel. Ends when exec succeeded or failed. Errors: ENOENT (no such kernelspec),
+ * HC_ELIMIT (max_kernels), EINVAL (field named), EIO and others (start failed, last lines of stderr in the text). */
+void sessions_create_kernel(struct sessions *s, const struct principal *p, const struct kernel_request *r,
+                            kernel_done_fn *done, void *arg, uint64_t token);
+
+/* NULL when there is none of this principal. Borrowed until the next turn of the loop. */
+struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id);
+/* In start order; fills up to max pointers, returns how many there are. */
+size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out, size_t max);
+
+#endif
