@@ -1,0 +1,72 @@
+/*
+ * settings - what `holdcell serve` tells its gateway: key=value strings, each
+ * ended by NUL, in one blob. It travels in a sealed memfd, so that no secret
+ * ever stands in an argv or an environment.
+ *
+ * Keys (absent means off, none or the gateway's own default):
+ *   listen                  ADDRESS:PORT as it was bound (the port is never 0)
+ *   loopback                1: the address is a loopback address
+ *   base-url                begins and ends with '/', percent-encoding as given
+ *   token | no-auth         exactly one of them: the token, or 1
+ *   kernel-path             ':'-list of data directories in the launcher's order (launch_start.spec_dir);
+ *                           the runtime's share/jupyter is the last
+ *   runtime                 the runtime's directory, same path inside a sandbox
+ *   allowed-kernels         comma list
+ *   default-kernel force-kernel
+ *   no-list-kernels         1
+ *   max-kernels             number
+ *   env-allow               comma list of names a request may set
+ *   env.NAME                value of a variable of the server's environment that kernels get
+ *   kernel-info-timeout-ms ws-ping-interval-ms   numbers
+ *   allow-origin allow-credentials allow-headers allow-methods expose-headers
+ *   cors-max-age            sent as given
+ *   on-exit                 stop | keep
+ */
+#ifndef HC_SETTINGS_H
+#define HC_SETTINGS_H
+
+#include <stdint.h>
+
+#include "buf.h"
+
+struct err;
+
+enum {
+    SETTINGS_MAX = 256 * 1024, /* bytes of the whole blob */
+    SETTINGS_COUNT_MAX = 1024,
+    SETTINGS_KEY_MAX = 128,
+};
+
+/* The descriptors a gateway starts with; `holdcell gateway` names them by
+ * --launcher-fd and so on. */
+enum gateway_fd {
+    GATEWAY_LAUNCHER_FD = 3, /* SEQPACKET to the launcher (launchmsg.h) */
+    GATEWAY_LISTEN_FD,       /* listening TCP socket; shared with the gateways before and after */
+    GATEWAY_SETTINGS_FD,     /* sealed memfd with the blob, read with pread from offset 0 */
+    GATEWAY_READY_FD,        /* the gateway writes one byte when it accepts, then closes it */
+    GATEWAY_DIR_FD,          /* private directory (0700, owned by the gateway) for its sockets and
+                              * spool; its path need not be reachable, use /proc/self/fd/N/NAME */
+    GATEWAY_FDS_END,
+};
+
+/* Appends one setting. -EINVAL names a key that is empty, too long, or holds
+ * anything but letters, digits, '-', '_' and '.'; -EMSGSIZE when the blob is full. */
+int settings_add(struct buf *out, const char *key, const char *value, struct err *e) MUST_CHECK;
+int settings_add_number(struct buf *out, const char *key, uint64_t value, struct err *e) MUST_CHECK;
+
+/* Checks a received blob once: every string is key=value with a valid key, no key
+ * comes twice. The lookups below expect a blob that passed; what they return is
+ * borrowed from it. */
+int settings_check(struct view blob, struct err *e) MUST_CHECK;
+
+const char *settings_text(struct view blob, const char *key, const char *fallback);
+int settings_flag(struct view blob, const char *key); /* 1 when the value is "1" */
+/* -HC_EPARSE when the value is no decimal number of 64 bit. */
+int settings_number(struct view blob, const char *key, uint64_t fallback, uint64_t *ret,
+                    struct err *e) MUST_CHECK;
+
+/* Walks over the settings whose key begins with prefix ("env."): returns
+ * "rest-of-key=value" and moves *cursor (0 at first), or NULL at the end. */
+const char *settings_next(struct view blob, const char *prefix, size_t *cursor);
+
+#endif
