@@ -1,1 +1,0 @@
-typedef int hc_gateway_placeholder;
