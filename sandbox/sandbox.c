@@ -1,2 +1,0 @@
-/* placeholder */
-typedef int hc_sandbox_placeholder;
