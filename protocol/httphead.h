@@ -37,7 +37,7 @@ struct http_head {
     uint64_t length; /* of the body when HTTP_BODY_LENGTH, else 0; at most INT64_MAX */
 
     int keep_alive;      /* the client lets the connection live after the answer */
-    int expect_continue; /* it waits for "100 Continue" before it sends the body */
+    int expect_continue; /* a body follows, but not before "100 Continue" */
     int upgrade;         /* HTTP/1.1 with Connection: upgrade and an Upgrade field */
 };
 
@@ -70,5 +70,8 @@ int http_list_has(const struct http_head *head, const char *name, const char *el
 
 /* 1 when v is a token of RFC 9110 5.6.2 (not empty). */
 int http_is_token(struct view v);
+
+/* The reason phrase of a status that this program sends; never NULL. */
+const char *http_reason(int status);
 
 #endif

@@ -30,10 +30,10 @@ struct httpparse *httpparse_free(struct httpparse *p); /* accepts NULL, returns 
 /*
  * Takes up to len bytes; *used says how many. Returns 1 when the head is
  * complete (bytes behind *used are body, next request or WebSocket frames), 0
- * when more bytes are needed (all were taken), -HC_EPARSE when the request is
- * refused: e has the reason, httpparse_status() the status to answer with, and
- * the connection must be closed after that answer. Cost is linear in the bytes
- * given, however they are cut. After 1 or a refusal: reset before the next feed.
+ * when more bytes are needed (all were taken), -HC_EPARSE (or -ENOMEM, 503) when
+ * the request is refused: e has the reason, httpparse_status() the status to answer
+ * with, and the connection must be closed after that answer. Cost is linear in the
+ * bytes given, however they are cut. After 1 or a refusal: reset before the next feed.
  */
 int httpparse_feed(struct httpparse *p, const void *in, size_t len, size_t *used,
                    struct err *e) MUST_CHECK;
@@ -41,7 +41,7 @@ int httpparse_feed(struct httpparse *p, const void *in, size_t len, size_t *used
 /* Valid after feed returned 1; borrowed until reset or free. */
 const struct http_head *httpparse_head(const struct httpparse *p);
 
-/* 400, 413, 414, 417, 431, 501 or 505 after a refusal; 0 otherwise. */
+/* 400, 413, 414, 417, 431, 501, 503 or 505 after a refusal; 0 otherwise. */
 int httpparse_status(const struct httpparse *p);
 
 /* 1 once a byte of a request was taken: tells a slow request from an idle connection. */
@@ -49,8 +49,5 @@ int httpparse_started(const struct httpparse *p);
 
 /* Ready for the next request; gives the memory of the last one back. */
 void httpparse_reset(struct httpparse *p);
-
-/* The reason phrase of a status that this program sends; never NULL. */
-const char *http_reason(int status);
 
 #endif

@@ -14,7 +14,7 @@ struct http_head;
  * Checks that the request opens a WebSocket: GET, HTTP/1.1, Upgrade: websocket,
  * Connection: upgrade, version 13, one key of 16 bytes, no body. Returns 0 and
  * the Sec-WebSocket-Accept value, or -HC_EPARSE with *status the status to answer with:
- * 400; 405; 426, which must carry "Sec-WebSocket-Version: 13" and "Upgrade: websocket".
+ * 400; 405; 500 (-EIO: no SHA-1); 426, which must carry "Sec-WebSocket-Version: 13" and "Upgrade: websocket".
  * Origin, token and subprotocol are the caller's to check before it answers 101.
  */
 int ws_handshake_check(const struct http_head *head, char accept[WS_ACCEPT_TEXT], int *status,
