@@ -148,6 +148,12 @@ void buf_consume(struct buf *b, size_t n)
         b->head = b->tail = 0;
 }
 
+void buf_truncate(struct buf *b, size_t n)
+{
+    check(n <= buf_len(b));
+    b->tail = b->head + n;
+}
+
 void buf_clear(struct buf *b)
 {
     b->head = b->tail = 0;

@@ -46,9 +46,10 @@ int buf_add(struct buf *b, const void *p, size_t n) MUST_CHECK;
 int buf_add_view(struct buf *b, struct view v) MUST_CHECK;
 int buf_add_str(struct buf *b, const char *s) MUST_CHECK;
 int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3))) MUST_CHECK;
-void buf_consume(struct buf *b, size_t n); /* drops n bytes from the front; n <= buf_len */
-void buf_clear(struct buf *b);             /* keeps the memory */
-void buf_release(struct buf *b);           /* clears and gives the memory back */
+void buf_consume(struct buf *b, size_t n);  /* drops n bytes from the front; n <= buf_len */
+void buf_truncate(struct buf *b, size_t n); /* keeps the first n bytes; n <= buf_len */
+void buf_clear(struct buf *b);              /* keeps the memory */
+void buf_release(struct buf *b);            /* clears and gives the memory back */
 
 static inline void buf_freep(struct buf *b)
 {

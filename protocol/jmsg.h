@@ -61,7 +61,7 @@ int jmsg_parse(const struct view *frames, size_t count, const struct jmsg_limits
 
 /* The values of a header's keys, each absent when the key is. */
 struct jmsg_header {
-    struct json_value msg_id, msg_type, session, username, date, version, subshell_id;
+    struct jsonscan_value msg_id, msg_type, session, username, date, version, subshell_id;
 };
 
 /* Validates a header (an object within the limits) and finds its keys. */
@@ -70,8 +70,8 @@ int jmsg_header_scan(struct view header, const struct jmsg_limits *limits, struc
 
 struct jmsg_facts {
     struct jmsg_header header;
-    struct jmsg_header parent;           /* all absent when parent_header is {} or null */
-    struct json_notes notes[JMSG_PARTS]; /* e.g. invalid UTF-8 in the part */
+    struct jmsg_header parent;               /* all absent when parent_header is {} or null */
+    struct jsonscan_notes notes[JMSG_PARTS]; /* e.g. invalid UTF-8 in the part */
 };
 
 /* Validates all four parts: JSON within the limits; NaN tokens and invalid UTF-8

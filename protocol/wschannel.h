@@ -29,6 +29,7 @@ struct wschannel_frame {
     struct view *segments;           /* count of them, in order; owned */
     unsigned count;                  /* may exceed IOV_MAX */
     unsigned room;                   /* private, as all below */
+    int error;                       /* the first that happened */
     size_t *offsets;                 /* of the segments in own; SIZE_MAX = borrowed */
     struct buf own;                  /* short pieces */
     struct buf repaired[JMSG_PARTS]; /* parts that were not valid UTF-8 */
@@ -38,15 +39,15 @@ void wschannel_frame_init(struct wschannel_frame *f);
 void wschannel_frame_free(
     struct wschannel_frame *f); /* accepts a zeroed one; usable again after init */
 
-/* Encodes header, parts and buffers of m. Preconditions: jmsg_scan() passed
- * (legacy splices the parts into one JSON text). A part that is not valid UTF-8
- * is sent with U+FFFD for each invalid sequence, the others as they are.
- * fill_date, an ISO 8601 text, is for legacy headers without `date`; absent
- * `version` and `username` are filled in there as well (JupyterLab's validator
- * refuses such messages of old kernels).
+/* Encodes the parts and buffers of m. Precondition: jmsg_scan() passed (legacy
+ * splices the parts into one JSON text). A part that is not valid UTF-8 is sent
+ * with U+FFFD for each invalid sequence, an empty one as {}, the others as they
+ * are. fill_date, an ISO 8601 text, is for legacy headers whose `date` is absent
+ * or null (NULL: leave it); such a `version` or `username` is filled in there as
+ * well, because JupyterLab's validator refuses these messages of old kernels.
  * The segments are valid until the next encode or free and as long as m is.
- * -HC_EPARSE for a header that is no object, -EMSGSIZE when an offset does not
- * fit the legacy framing, -ENOMEM. */
+ * -HC_EPARSE for a legacy header that is no object, -EMSGSIZE when an offset does
+ * not fit the legacy framing, -ENOMEM; the frame is empty then. */
 int wschannel_encode(struct wschannel_frame *f, enum wschannel_framing framing,
                      enum jmsg_channel channel, const struct jmsg *m, const char *fill_date,
                      struct err *e) MUST_CHECK;
