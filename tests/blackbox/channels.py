@@ -1,0 +1,127 @@
+"""A plain client of the channels WebSocket (legacy JSON framing)."""
+
+import json
+import time
+import uuid
+
+import websocket
+
+
+class Ended(Exception):
+    """The WebSocket closed; args: close code or None."""
+
+
+class Run:
+    """What came back for one execute_request."""
+
+    def __init__(self):
+        self.messages, self.reply, self.idle = [], None, False
+
+    def of(self, kind):
+        return [m for m in self.messages if m["header"]["msg_type"] == kind]
+
+    def stream(self, name):
+        return "".join(m["content"]["text"] for m in self.of("stream") if m["content"]["name"] == name)
+
+    @property
+    def text(self):
+        return self.stream("stdout")
+
+    @property
+    def result(self):
+        got = self.of("execute_result")
+        return got[-1]["content"]["data"]["text/plain"] if got else None
+
+    @property
+    def status(self):
+        return self.reply["content"]["status"] if self.reply else None
+
+    @property
+    def ename(self):
+        return self.reply["content"].get("ename") if self.reply else None
+
+
+class Channels:
+    def __init__(self, server, kid, sid=None):
+        self.sid = sid or uuid.uuid4().hex
+        header = [f"Authorization: token {server.token}"] if server.token else []
+        self.ws = websocket.create_connection(
+            f"ws://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
+            header=header, timeout=60)
+        self.seen = []                      # every message, in order
+
+    def close(self):
+        self.ws.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def send(self, kind, content, channel="shell", parent=None):
+        msg_id = uuid.uuid4().hex
+        self.ws.send(json.dumps({
+            "header": {"msg_id": msg_id, "msg_type": kind, "session": self.sid, "username": "test",
+                       "version": "5.4", "date": "2026-01-01T00:00:00.000000Z"},
+            "parent_header": parent or {}, "metadata": {}, "content": content,
+            "channel": channel, "buffers": []}))
+        return msg_id
+
+    def recv(self, timeout=60):
+        self.ws.settimeout(timeout)
+        try:
+            op, data = self.ws.recv_data()
+        except websocket.WebSocketTimeoutException:
+            raise TimeoutError("no message") from None
+        except (websocket.WebSocketException, OSError) as e:
+            raise Ended(None) from e
+        if op == websocket.ABNF.OPCODE_CLOSE:
+            raise Ended(int.from_bytes(data[:2], "big") if len(data) >= 2 else None)
+        if op == websocket.ABNF.OPCODE_BINARY:
+            off = int.from_bytes(data[4:8], "big")
+            data = data[off:int.from_bytes(data[8:12], "big")]
+        m = json.loads(data)
+        self.seen.append(m)
+        return m
+
+    def until(self, wanted, timeout=60):
+        """The first message for which wanted() is true."""
+        end = time.monotonic() + timeout
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError("the message did not come")
+            m = self.recv(left)
+            if wanted(m):
+                return m
+
+    def start(self, code, allow_stdin=False):
+        return self.send("execute_request", {"code": code, "silent": False, "store_history": True,
+                                             "user_expressions": {}, "allow_stdin": allow_stdin,
+                                             "stop_on_error": False})
+
+    def finish(self, msg_id, timeout=60, answer=None):
+        """Collects until both reply and idle came."""
+        run = Run()
+        end = time.monotonic() + timeout
+        while not (run.reply and run.idle):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"no end of the cell: reply={run.status} idle={run.idle}")
+            m = self.recv(left)
+            if (m.get("parent_header") or {}).get("msg_id") != msg_id:
+                continue
+            kind = m["header"]["msg_type"]
+            run.messages.append(m)
+            if kind == "execute_reply":
+                assert run.reply is None, "two replies to one request"
+                run.reply = m
+            elif kind == "status" and m["content"]["execution_state"] == "idle":
+                run.idle = True
+            elif kind == "input_request":
+                self.send("input_reply", {"value": answer}, "stdin", m["header"])
+        return run
+
+    def run(self, code, timeout=60, answer=None):
+        return self.finish(self.start(code, answer is not None), timeout, answer)

@@ -1,0 +1,231 @@
+"""Starts and stops the real `holdcell serve`, and counts what it leaves behind."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("HOLDCELL_BIN", os.path.join(ROOT, "build", "release", "bin", "holdcell"))
+TOKEN = "bl4ckb0x-t0ken"
+DEADLINE = 60           # seconds for anything that should take one
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_for(what, timeout=DEADLINE, every=0.05):
+    """Calls what() until it gives something true; returns that."""
+    end = time.monotonic() + timeout
+    while True:
+        got = what()
+        if got:
+            return got
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s in vain for {getattr(what, '__doc__', None) or what}")
+        time.sleep(every)
+
+
+def read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def status_of(pid):
+    """/proc/PID/status as a dict, {} when the process is gone."""
+    return dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)
+
+
+def children_of(pid):
+    kids = []
+    for tid in (os.listdir(f"/proc/{pid}/task") if os.path.isdir(f"/proc/{pid}/task") else []):
+        kids += [int(p) for p in read(f"/proc/{pid}/task/{tid}/children").split()]
+    return kids
+
+
+def descendants_of(pid):
+    out, todo = [], [pid]
+    while todo:
+        for kid in children_of(todo.pop()):
+            out.append(kid)
+            todo.append(kid)
+    return out
+
+
+def cgroup_roots():
+    """Every cgroup hierarchy that is mounted here."""
+    return [line.split()[1] for line in read("/proc/mounts").splitlines() if line.split()[2] in ("cgroup", "cgroup2")]
+
+
+def cgroups_of(slot):
+    """Directories of the instance's cgroup base, in every hierarchy."""
+    out = []
+    for root in cgroup_roots():
+        for top, dirs, _ in os.walk(root):
+            if f"/holdcell-{slot}" in top + "/" or top.endswith(f"/holdcell-{slot}"):
+                out.append(top)
+            dirs[:] = [d for d in dirs if len(top) - len(root) < 200]
+    return sorted(out)
+
+
+class Response:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:300]!r}>"
+
+
+class Server:
+    """A `holdcell serve` of its own: port, token, state directory."""
+
+    def __init__(self, *options, token=TOKEN, env=None):
+        self.token = token
+        self.options = list(options)
+        self.env = env or {}
+        self.port = free_port()
+        self.dir = tempfile.mkdtemp(prefix="holdcell-test-")
+        os.chmod(self.dir, 0o755)
+        self.state = os.path.join(self.dir, "state")
+        self.log_path = os.path.join(self.dir, "log")
+        self.proc = None
+
+    # --- life ---------------------------------------------------------------
+    def argv(self):
+        auth = ["--token", self.token] if self.token else ["--no-auth"]
+        return [BIN, "serve", "--listen", f"127.0.0.1:{self.port}", "--state-dir", self.state] + auth + self.options
+
+    def spawn(self):
+        with open(self.log_path, "ab") as log:
+            self.proc = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                         start_new_session=True, env={**os.environ, **self.env})
+        return self
+
+    def start(self):
+        self.spawn()
+
+        def ready():
+            """the server answering GET /api"""
+            if self.proc.poll() is not None:
+                raise AssertionError(f"server ended with {self.proc.returncode}:\n{self.log()[-3000:]}")
+            return self.answers()
+        wait_for(ready)
+        return self
+
+    def answers(self):
+        try:
+            return self.request("GET", "/api", timeout=10).status < 500
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def stop(self, timeout=30):
+        """SIGTERM; returns the exit status."""
+        if self.proc.poll() is None:
+            self.proc.send_signal(signal.SIGTERM)
+        try:
+            return self.proc.wait(timeout)
+        except subprocess.TimeoutExpired:
+            for pid in descendants_of(self.proc.pid) + [self.proc.pid]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            self.proc.wait(10)
+            raise AssertionError(f"the server did not end within {timeout} s of SIGTERM:\n{self.log()[-3000:]}") from None
+
+    def close(self):
+        try:
+            if self.proc is not None:
+                self.stop()
+        finally:
+            if not os.environ.get("HOLDCELL_KEEP"):
+                shutil.rmtree(self.dir, ignore_errors=True)
+
+    def log(self):
+        return read(self.log_path)
+
+    # --- the processes --------------------------------------------------------
+    def process(self, name):
+        """Pid of the launcher or gateway below this server, 0 when there is none."""
+        for pid in descendants_of(self.proc.pid):
+            words = read(f"/proc/{pid}/cmdline").split("\0")
+            base = os.path.basename(words[0])
+            if name == "launcher" and base == "holdcell-launcher":
+                return pid
+            if name == "gateway" and base == "holdcell" and words[1:2] == ["gateway"]:
+                return pid
+        return 0
+
+    def slot(self):
+        """Number of the instance: its cgroup base is holdcell-<slot>."""
+        launcher = self.process("launcher")
+        m = re.search(r"--slot[= \0](\d+)", read(f"/proc/{launcher}/cmdline"))
+        return int(m.group(1)) if m else None
+
+    def counters(self):
+        """What must be back at the start when all sessions are gone."""
+        pids = {n: self.process(n) for n in ("launcher", "gateway")}
+        return {
+            "processes": len(descendants_of(self.proc.pid)),
+            "launcher_fds": len(os.listdir(f"/proc/{pids['launcher']}/fd")),
+            "gateway_fds": len(os.listdir(f"/proc/{pids['gateway']}/fd")),
+            "launcher_mounts": len(read(f"/proc/{pids['launcher']}/mountinfo").splitlines()),
+            "cgroups": len(cgroups_of(self.slot())),
+            "private_files": sum(len(f) + len(d) for _, d, f in os.walk(self.state)),
+        }
+
+    # --- REST -----------------------------------------------------------------
+    def request(self, method, path, body=None, timeout=DEADLINE, headers=None, token=True):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        h = dict(headers or {})
+        if token and self.token:
+            h.setdefault("Authorization", f"token {self.token}")
+        data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        try:
+            c.request(method, path, body=data, headers=h)
+            r = c.getresponse()
+            return Response(r.status, r.headers, r.read())
+        finally:
+            c.close()
+
+    def start_kernel(self, name=None, **model):
+        if name:
+            model["name"] = name
+        r = self.request("POST", "/api/kernels", model)
+        assert r.status == 201, r
+        return r.json()["id"]
+
+    def kernel(self, kid):
+        r = self.request("GET", f"/api/kernels/{kid}")
+        return r.json() if r.status == 200 else None
+
+    def delete_kernel(self, kid):
+        return self.request("DELETE", f"/api/kernels/{kid}").status
+
+    def interrupt(self, kid):
+        return self.request("POST", f"/api/kernels/{kid}/interrupt", {}).status
+
+    def restart(self, kid):
+        return self.request("POST", f"/api/kernels/{kid}/restart", {})
+
+    def wait_state(self, kid, state, timeout=DEADLINE):
+        def reached():
+            model = self.kernel(kid)
+            return model is not None and model["execution_state"] == state
+        reached.__doc__ = f"kernel state {state}"
+        return wait_for(reached, timeout)
