@@ -1,0 +1,158 @@
+"""A kernel that dies is noticed, reported as what it was, and comes back under its id."""
+
+import os
+import signal
+
+import pytest
+
+from channels import Channels, Ended
+from server import descendants_of, read, wait_for
+
+
+def death_of(c, code):
+    """Runs a cell that kills its kernel; what the socket said up to `restarting`."""
+    before = len(c.seen)
+    c.start(code)
+    c.until(lambda m: m["header"]["msg_type"] == "status"
+            and m["content"]["execution_state"] == "restarting")
+    said = c.seen[before:]
+    return "".join(m["content"]["text"] for m in said if m["header"]["msg_type"] == "stream"
+                   and m["content"]["name"] == "stderr"), said
+
+
+@pytest.mark.parametrize("code, words", [
+    ("import os; os._exit(1)", ["exit", "1"]),
+    ("import os; os._exit(0)", ["exit", "0"]),
+    ("import os; os._exit(17)", ["exit", "17"]),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ["signal 9"]),
+    ("import ctypes; ctypes.string_at(0)", ["signal 11"]),
+], ids=["exit-1", "exit-0", "exit-17", "sigkill", "sigsegv"])
+def test_a_death_is_reported_as_what_it_was(shared, kernel, code, words):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c, Channels(shared, kid) as other:
+        c.run("marker = 1")
+        text, said = death_of(c, code)
+        assert all(w in text for w in words), text
+        assert "memory" not in text
+        assert not [m for m in said if m["header"]["msg_type"] == "execute_reply"
+                    and m["content"]["status"] == "ok"], "a dead kernel's cell is never ok"
+        other.until(lambda m: m["header"]["msg_type"] == "status"
+                    and m["content"]["execution_state"] == "restarting")
+        assert shared.kernel(kid)["id"] == kid
+        assert c.run("'marker' in globals()").result == "False"
+        shared.wait_state(kid, "idle")
+        model = shared.kernel(kid)
+        assert all(w in model.get("reason", "") for w in words), model
+
+
+def test_a_memory_bomb_is_reported_as_out_of_memory_with_the_limit(server_with):
+    s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.run("x = 1")
+        text, _ = death_of(c, "b = []\nwhile True:\n    b.append(bytearray(16 << 20))")
+        assert "out of memory" in text and "512" in text, text
+        assert c.run("1 + 1").result == "2"
+        assert "out of memory" in s.kernel(kid)["reason"]
+
+
+def test_a_child_that_is_out_of_memory_leaves_the_kernel_alive_or_says_so(server_with):
+    s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        run = c.run("import subprocess, sys\n"
+                    "subprocess.run([sys.executable, '-c', 'b=[]\\nwhile True: b.append(bytearray(16<<20))']).returncode")
+        assert run.result == "-9", run.messages
+        assert c.run("2").result == "2"
+
+
+BOMB = """#!/usr/bin/python3
+b = []
+while True:
+    b.append(bytearray(16 << 20))
+"""
+
+
+def test_a_kernelspec_whose_first_act_is_a_memory_bomb_is_stopped(server_with, tmp_path):
+    spec = tmp_path / "kernels" / "bomb"
+    spec.mkdir(parents=True)
+    for p in (tmp_path, tmp_path / "kernels", spec):
+        p.chmod(0o755)
+    (spec / "bomb.py").write_text(BOMB)
+    (spec / "kernel.json").write_text('{"argv": ["python3", "{resource_dir}/bomb.py", "{connection_file}"],'
+                                      ' "display_name": "bomb", "language": "none"}')
+    s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32", "--kernel-path", str(tmp_path))
+    r = s.request("POST", "/api/kernels", {"name": "bomb"})
+    if r.status == 201:
+        kid = r.json()["id"]
+        wait_for(lambda: s.kernel(kid) is None or "out of memory" in s.kernel(kid).get("reason", ""))
+        s.delete_kernel(kid)
+    else:
+        assert "out of memory" in r.json()["message"], r
+    assert s.start_kernel("python3"), "the server is unharmed"
+
+
+def test_a_kernel_that_cannot_live_is_given_up_and_removed(server_with, tmp_path):
+    spec = tmp_path / "kernels" / "false"
+    spec.mkdir(parents=True)
+    for p in (tmp_path, tmp_path / "kernels", spec):
+        p.chmod(0o755)
+    (spec / "kernel.json").write_text('{"argv": ["/bin/false", "{connection_file}"], "display_name": "f",'
+                                      ' "language": "none"}')
+    s = server_with("--kernel-path", str(tmp_path))
+    before = s.counters()
+    r = s.request("POST", "/api/kernels", {"name": "false"})
+    if r.status == 201:
+        kid = r.json()["id"]
+        wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404)
+    wait_for(lambda: s.counters() == before)
+
+
+def test_kill_9_of_the_kernel_from_outside_is_noticed(shared, kernel):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c:
+        name = "kt" + kid[:8]
+        c.run(f"import ctypes; ctypes.CDLL(None).prctl(15, b'{name}', 0, 0, 0)")
+        pids = [p for p in descendants_of(shared.proc.pid) if read(f"/proc/{p}/comm").strip() == name]
+        assert len(pids) == 1
+        os.kill(pids[0], signal.SIGKILL)
+        c.until(lambda m: m["header"]["msg_type"] == "status"
+                and m["content"]["execution_state"] == "restarting")
+        assert c.run("3").result == "3"
+
+
+def test_kill_9_of_the_gateway_keeps_kernels_and_variables(server_with):
+    s = server_with()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        assert c.run("marker = 'alive'").status == "ok"
+        old = s.process("gateway")
+        os.kill(old, signal.SIGKILL)
+        with pytest.raises(Ended):
+            while True:
+                c.recv()
+    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    assert s.kernel(kid)["id"] == kid
+    with Channels(s, kid) as c:
+        assert c.run("marker").result == "'alive'"
+        assert c.run("input()", answer="typed").result == "'typed'"
+    assert s.restart(kid).status == 200
+    with Channels(s, kid) as c:
+        assert c.run("marker").ename == "NameError"
+    assert s.delete_kernel(kid) == 204
+
+
+def test_kill_9_of_the_launcher_ends_every_sandbox_and_a_new_one_serves(server_with):
+    s = server_with()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.run("1")
+    below = descendants_of(s.process("launcher"))
+    old = s.process("launcher")
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in below))
+    wait_for(lambda: s.process("launcher") not in (0, old) and s.answers())
+    assert s.kernel(kid) is None
+    new = s.start_kernel("python3")
+    with Channels(s, new) as c:
+        assert c.run("4").result == "4"

@@ -1,0 +1,143 @@
+"""The walls, read from inside a cell and from outside."""
+
+import os
+
+import pytest
+
+from channels import Channels
+from server import descendants_of, read, status_of
+
+LOOK = r"""
+import os, json, re
+s = dict(l.split(':\t', 1) for l in open('/proc/self/status').read().splitlines() if ':\t' in l)
+json.dumps({
+ 'uid': os.getuid(), 'euid': os.geteuid(), 'cap': s['CapEff'], 'bnd': s['CapBnd'],
+ 'nnp': s['NoNewPrivs'], 'seccomp': s['Seccomp'],
+ 'pids': len([p for p in os.listdir('/proc') if p.isdigit()]),
+ 'net': sorted(os.listdir('/proc/self/net') and [l.split(':')[0].strip() for l in open('/proc/self/net/dev').read().splitlines()[2:]]),
+ 'home': os.path.expanduser('~'), 'cwd': os.getcwd(), 'root': sorted(os.listdir('/')),
+ 'env': dict(os.environ), 'mountinfo': open('/proc/self/mountinfo').read(), 'cgroup': open('/proc/self/cgroup').read(),
+ 'passwd': open('/etc/passwd').read(),
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def inside(shared):
+    import json
+    kid = shared.start_kernel("python3")
+    with Channels(shared, kid) as c:
+        run = c.run(LOOK)
+        assert run.status == "ok", run.messages
+        yield json.loads(eval(run.result))
+    shared.delete_kernel(kid)
+
+
+def test_the_kernel_is_an_ordinary_user_without_any_power(inside):
+    assert inside["uid"] == inside["euid"] == 1000
+    assert int(inside["cap"], 16) == 0 and int(inside["bnd"], 16) == 0
+    assert inside["nnp"] == "1" and inside["seccomp"] == "2"
+
+
+def test_the_kernel_sees_only_its_own_processes_and_only_lo(inside):
+    assert inside["pids"] <= 3
+    assert inside["net"] == ["lo"]
+
+
+def test_no_path_of_the_host_shows_in_the_mount_table_or_the_cgroup(inside, shared):
+    for text in (inside["mountinfo"], inside["cgroup"]):
+        assert "/dev/vd" not in text and "/dev/sd" not in text
+        assert shared.dir not in text and shared.state not in text
+        assert "holdcell-" not in text
+    assert "root:" not in inside["passwd"] or "/root" not in inside["passwd"]
+
+
+def test_the_environment_holds_nothing_of_the_server(inside, shared):
+    text = str(inside["env"])
+    assert shared.token not in text and inside["env"]["HOME"] == "/home/user"
+    for name in os.environ:
+        if name not in ("PATH", "HOME", "LANG", "USER", "LOGNAME", "TERM", "TZ", "SHELL", "PWD", "TMPDIR",
+                        "OPENBLAS_NUM_THREADS", "PYTHONDONTWRITEBYTECODE"):
+            assert name not in inside["env"], name
+
+
+def test_the_root_is_read_only_and_home_is_writable(chan):
+    run = chan.run("import os, errno\nout = {}\n"
+                   "for p in ('/x', '/usr/x', '/etc/x', '/dev/x', '/proc/x', '/usr/lib/python3/x'):\n"
+                   "    try: open(p, 'w'); out[p] = 'written'\n"
+                   "    except OSError as e: out[p] = errno.errorcode[e.errno]\n"
+                   "open('ok.txt', 'w').write('x'); open('/tmp/ok', 'w').write('x'); out")
+    out = eval(run.result)
+    assert set(out.values()) <= {"EROFS", "EACCES", "ENOENT", "EPERM"}, out
+
+
+def test_no_file_of_the_host_is_there(chan, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("host secret")
+    secret.chmod(0o644)
+    paths = [str(secret), "/etc/shadow", "/root", "/var", "/run/holdcell", "/sys", "/boot"]
+    run = chan.run(f"import os\n[p for p in {paths!r} if os.path.exists(p)]")
+    assert run.result == "[]"
+
+
+@pytest.mark.parametrize("who", ["gateway", "init"])
+def test_gateway_and_init_hold_no_power_on_the_host(shared, kernel, who):
+    kernel("python3")
+    if who == "gateway":
+        pids = [shared.process("gateway")]
+    else:
+        pids = [p for p in descendants_of(shared.proc.pid) if read(f"/proc/{p}/comm").strip() == "holdcell-init"]
+    assert pids
+    for pid in pids:
+        s = status_of(pid)
+        assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2", (who, s["NoNewPrivs"], s["Seccomp"])
+        assert set(s["Uid"].split()) != {"0"}
+        if who == "gateway":
+            assert int(s["CapEff"], 16) == 0 and int(s["CapPrm"], 16) == 0
+        else:
+            # SETGID, SETUID, SETPCAP, KILL: of the session's user namespace only
+            assert int(s["CapEff"], 16) & ~0b111100000 == 0
+
+
+def test_the_memory_limit_is_hit_for_real(server_with):
+    s = server_with("--memory-mb", "400", "--disk-mb", "32", "--tmp-mb", "32")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        run = c.run("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'x = bytearray(600 << 20)']).returncode")
+        assert run.result in ("-9", "1")
+        assert c.run("x = bytearray(100 << 20); len(x)").result == str(100 << 20)
+
+
+def test_the_pids_limit_is_hit_for_real(server_with):
+    s = server_with("--pids", "40")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        run = c.run("import os, errno, signal\nkids = []\n"
+                    "try:\n    while len(kids) < 200:\n        p = os.fork()\n"
+                    "        if p == 0:\n            signal.pause(); os._exit(0)\n        kids.append(p)\n"
+                    "except OSError as e:\n    why = errno.errorcode[e.errno]\n"
+                    "for p in kids: os.kill(p, 9); os.waitpid(p, 0)\n(why, 5 < len(kids) < 40)")
+        assert run.result == "('EAGAIN', True)"
+
+
+def test_the_cpu_limit_holds(server_with):
+    s = server_with("--cpus", "0.5")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        run = c.run("import time\nw, p = time.monotonic(), time.process_time()\n"
+                    "while time.monotonic() - w < 4: pass\n(time.process_time() - p) / (time.monotonic() - w)")
+        assert float(run.result) < 0.75
+
+
+def test_a_full_home_gives_enospc_and_the_kernel_lives(server_with):
+    s = server_with("--disk-mb", "48")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        run = c.run("import errno\nn = 0\ntry:\n    with open('big', 'wb') as f:\n"
+                    "        while n < 200:\n            f.write(bytes(1 << 20)); f.flush(); n += 1\n"
+                    "except OSError as e: why = errno.errorcode[e.errno]\n(why, n <= 48)")
+        assert run.result == "('ENOSPC', True)"
+        run = c.run("import os\nos.unlink('big')\nmade = 0\ntry:\n    while made < 200000:\n"
+                    "        open(f'f{made}', 'w').close(); made += 1\nexcept OSError as e: why = errno.errorcode[e.errno]\n(why, made > 100)")
+        assert run.result == "('ENOSPC', True)"
+        assert c.run("7").result == "7"
