@@ -1,0 +1,260 @@
+/*
+ * scripted_kernel - a Jupyter kernel without an interpreter, on czmq: it does
+ * what the lines of the cell say. A foreign kernel for the launcher's tests (it
+ * binds in its run folder) and a kernel that costs nothing for measurements.
+ *
+ *   scripted-kernel CONNECTION_FILE
+ *
+ * Lines of a cell: print TEXT | stderr TEXT | result TEXT | error NAME | sleep MS |
+ * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed)
+ */
+#include <czmq.h>
+#include <jansson.h>
+
+#include "buf.h"
+#include "err.h"
+#include "jmsg.h"
+
+#define FRAMES 32
+
+struct kernel {
+    zsock_t *shell, *control, *stdin_, *iopub, *hb; /* owned */
+    struct jmsg_key *key;                           /* owned */
+    char session[40];
+    unsigned count, executed;
+    int ending;
+};
+
+static zsock_t *bind_to(int type, const char *prefix, int port)
+{
+    zsock_t *s = zsock_new(type);
+
+    zsock_set_linger(s, 1000);
+    zsock_set_sndhwm(s, 0);
+    if (zsock_bind(s, "%s%d", prefix, port) < 0) {
+        fprintf(stderr, "cannot bind %s%d: %s\n", prefix, port, strerror(errno));
+        exit(1);
+    }
+    return s;
+}
+
+static void send_message(struct kernel *k, zsock_t *to, struct view routing, const char *type,
+                         struct view parent, json_t *content, int sign)
+{
+    char id[64], hex[JMSG_SIGNATURE_SIZE];
+    char *text = json_dumps(content, JSON_COMPACT);
+    struct view frames[FRAMES];
+    autobuf struct buf header;
+    zmsg_t *out = zmsg_new();
+
+    json_decref(content);
+    buf_init(&header, 4096);
+    snprintf(id, sizeof id, "%s_%u", k->session, ++k->count);
+    struct jmsg_own own = { view_cstr(id), view_cstr(type), view_cstr(k->session),
+                            view_cstr("scripted"), view_cstr("2026-01-01T00:00:00.000000Z") };
+    check(jmsg_header_write(&own, &header, NULL) == 0);
+    struct jmsg m = { .routing = &routing,
+                      .routing_count = 1,
+                      .parts = { buf_view(&header), parent, VIEW_STR("{}"), view_cstr(text) } };
+    int n = jmsg_pack(k->key, &m, hex, frames, FRAMES, NULL);
+    check(n > 0);
+    if (!sign)
+        memset(hex, '0', strlen(hex));
+    for (int i = 0; i < n; i++)
+        zmsg_addmem(out, frames[i].p, frames[i].n);
+    zmsg_send(&out, to);
+    free(text);
+}
+
+static void publish(struct kernel *k, const char *type, struct view parent, json_t *content)
+{
+    send_message(k, k->iopub, view_cstr(type), type, parent, content, 1);
+}
+
+static void publish_stream(struct kernel *k, const char *name, const char *text, struct view parent)
+{
+    publish(k, "stream", parent, json_pack("{s:s, s:s+}", "name", name, "text", text, "\n"));
+}
+
+static void publish_state(struct kernel *k, const char *state, struct view parent)
+{
+    publish(k, "status", parent, json_pack("{s:s}", "execution_state", state));
+}
+
+/* Waits for the answer of a client and publishes it. */
+static void ask(struct kernel *k, struct view routing, struct view parent, const char *prompt)
+{
+    send_message(k, k->stdin_, routing, "input_request", parent,
+                 json_pack("{s:s, s:b}", "prompt", prompt, "password", 0), 1);
+    zmsg_t *in = zmsg_recv(k->stdin_);
+    zframe_t *last = in != NULL ? zmsg_last(in) : NULL;
+    if (last != NULL) {
+        json_t *content = json_loadb((char *)zframe_data(last), zframe_size(last), 0, NULL);
+        const char *value = json_string_value(json_object_get(content, "value"));
+        publish_stream(k, "stdout", value != NULL ? value : "(nothing)", parent);
+        json_decref(content);
+    }
+    zmsg_destroy(&in);
+}
+
+/* One line of a cell; returns the name of the error that it asks for, or NULL. */
+static const char *act(struct kernel *k, char *line, struct view routing, struct view parent)
+{
+    char *arg = strchr(line, ' ');
+
+    if (arg != NULL)
+        *arg++ = '\0';
+    else
+        arg = line + strlen(line);
+    if (strcmp(line, "print") == 0)
+        publish_stream(k, "stdout", arg, parent);
+    else if (strcmp(line, "stderr") == 0)
+        publish_stream(k, "stderr", arg, parent);
+    else if (strcmp(line, "env") == 0)
+        publish_stream(k, "stdout", getenv(arg) != NULL ? getenv(arg) : "(unset)", parent);
+    else if (strcmp(line, "result") == 0)
+        publish(k, "execute_result", parent,
+                json_pack("{s:i, s:{s:s}, s:{}}", "execution_count", (int)k->executed, "data",
+                          "text/plain", arg, "metadata"));
+    else if (strcmp(line, "sleep") == 0)
+        zclock_sleep(atoi(arg));
+    else if (strcmp(line, "input") == 0)
+        ask(k, routing, parent, arg);
+    else if (strcmp(line, "unsigned") == 0)
+        send_message(k, k->iopub, VIEW_STR("stream"), "stream", parent,
+                     json_pack("{s:s, s:s}", "name", "stdout", "text", "FORGED\n"), 0);
+    else if (strcmp(line, "exit") == 0)
+        _exit(atoi(arg));
+    else if (strcmp(line, "raise") == 0)
+        raise(atoi(arg));
+    else if (strcmp(line, "error") == 0)
+        return arg;
+    return NULL;
+}
+
+static void execute(struct kernel *k, struct view routing, struct view parent, const char *code)
+{
+    char *text = strdup(code), *rest;
+    const char *error = NULL;
+
+    k->executed++;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL && error == NULL;
+         line = strtok_r(NULL, "\n", &rest))
+        error = act(k, line, routing, parent);
+    json_t *reply;
+    if (error != NULL) {
+        publish(k, "error", parent,
+                json_pack("{s:s, s:s, s:[]}", "ename", error, "evalue", "", "traceback"));
+        reply = json_pack("{s:s, s:s, s:s, s:[]}", "status", "error", "ename", error, "evalue", "",
+                          "traceback");
+    } else {
+        reply = json_pack("{s:s, s:i, s:{}, s:[]}", "status", "ok", "execution_count",
+                          (int)k->executed, "user_expressions", "payload");
+    }
+    send_message(k, k->shell, routing, "execute_reply", parent, reply, 1);
+    free(text);
+}
+
+static void serve(struct kernel *k, zsock_t *from)
+{
+    zmsg_t *in = zmsg_recv(from);
+    struct view frames[FRAMES];
+    struct jmsg m;
+    size_t n = 0;
+
+    for (zframe_t *f = zmsg_first(in); f != NULL && n < FRAMES; f = zmsg_next(in))
+        frames[n++] = (struct view){ zframe_data(f), zframe_size(f) };
+    if (jmsg_parse(frames, n, &jmsg_limits_default, &m, NULL) < 0 || m.routing_count != 1 ||
+        jmsg_verify(k->key, &m, NULL) < 0) {
+        zmsg_destroy(&in);
+        return;
+    }
+    json_t *header = json_loadb((const char *)m.header.p, m.header.n, 0, NULL);
+    json_t *content = json_loadb((const char *)m.content.p, m.content.n, JSON_ALLOW_NUL, NULL);
+    const char *type = json_string_value(json_object_get(header, "msg_type"));
+    const char *code = json_string_value(json_object_get(content, "code"));
+
+    publish_state(k, "busy", m.header);
+    if (type != NULL && strcmp(type, "execute_request") == 0 && code != NULL) {
+        execute(k, m.routing[0], m.header, code);
+    } else if (type != NULL && strcmp(type, "kernel_info_request") == 0) {
+        send_message(k, from, m.routing[0], "kernel_info_reply", m.header,
+                     json_pack("{s:s, s:s, s:s, s:s, s:s, s:[], s:{s:s, s:s, s:s, s:s}}", "status",
+                               "ok", "protocol_version", "5.3", "implementation", "scripted",
+                               "implementation_version", "1", "banner", "scripted", "help_links",
+                               "language_info", "name", "scripted", "version", "1", "mimetype",
+                               "text/plain", "file_extension", ".txt"),
+                     1);
+    } else if (type != NULL && strcmp(type, "shutdown_request") == 0) {
+        send_message(k, from, m.routing[0], "shutdown_reply", m.header,
+                     json_pack("{s:s, s:b}", "status", "ok", "restart", 0), 1);
+        k->ending = 1;
+    }
+    publish_state(k, "idle", m.header);
+    json_decref(header);
+    json_decref(content);
+    zmsg_destroy(&in);
+}
+
+static struct kernel *start(const char *path)
+{
+    struct kernel *k = xcalloc(1, sizeof *k);
+    json_error_t je;
+    json_t *cf = json_load_file(path, 0, &je);
+    const char *ip, *key, *transport;
+    char prefix[256];
+    int p[5];
+
+    if (cf == NULL ||
+        json_unpack_ex(cf, &je, 0, "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "transport",
+                       &transport, "ip", &ip, "key", &key, "shell_port", &p[0], "control_port",
+                       &p[1], "stdin_port", &p[2], "iopub_port", &p[3], "hb_port", &p[4]) < 0) {
+        fprintf(stderr, "%s: %s\n", path, je.text);
+        exit(1);
+    }
+    snprintf(prefix, sizeof prefix, "%s://%s%c", transport, ip,
+             strcmp(transport, "tcp") == 0 ? ':' : '-');
+    check(jmsg_key_new(VIEW_STR("hmac-sha256"), view_cstr(key), &k->key, NULL) == 0);
+    snprintf(k->session, sizeof k->session, "scripted-%d", getpid());
+    k->shell = bind_to(ZMQ_ROUTER, prefix, p[0]);
+    k->control = bind_to(ZMQ_ROUTER, prefix, p[1]);
+    k->stdin_ = bind_to(ZMQ_ROUTER, prefix, p[2]);
+    k->iopub = bind_to(ZMQ_PUB, prefix, p[3]);
+    k->hb = bind_to(ZMQ_REP, prefix, p[4]);
+    json_decref(cf);
+    return k;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: scripted-kernel CONNECTION_FILE\n");
+        return 2;
+    }
+    zsys_handler_set(NULL);
+    struct kernel *k = start(argv[1]);
+    zpoller_t *poller = zpoller_new(k->control, k->shell, k->hb, NULL);
+
+    publish_state(k, "starting", VIEW_STR("{}"));
+    while (!k->ending) {
+        zsock_t *from = zpoller_wait(poller, -1);
+
+        if (from == k->hb) {
+            zmsg_t *beat = zmsg_recv(k->hb);
+            zmsg_send(&beat, k->hb);
+        } else if (from != NULL) {
+            serve(k, from);
+        } else if (zpoller_terminated(poller)) {
+            break;
+        }
+    }
+    zpoller_destroy(&poller);
+    zsock_destroy(&k->shell);
+    zsock_destroy(&k->control);
+    zsock_destroy(&k->stdin_);
+    zsock_destroy(&k->iopub);
+    zsock_destroy(&k->hb);
+    jmsg_key_free(k->key);
+    free(k);
+    return 0;
+}
