@@ -1,0 +1,159 @@
+#include "instance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "err.h"
+#include "hostids.h"
+#include "rmtree.h"
+
+#define SLOT_TABLE "/run/holdcell/instances"
+
+/* Makes path and its missing parents; mode is that of the last one. */
+static int make_directories(const char *path, mode_t mode, struct err *e)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+
+    if (n == 0 || n >= sizeof part)
+        return err_set(e, ENAMETOOLONG, "directory '%.64s'", path);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != '\0')
+            continue;
+        part[i] = '\0';
+        if (mkdir(part, i == n ? mode : 0755) < 0 && errno != EEXIST)
+            return err_sys(e, errno, "make directory '%s'", part);
+        part[i] = path[i];
+    }
+    return 0;
+}
+
+/* The state directory decides who runs: nobody else may be able to swap it. */
+static int open_state_dir(const char *path, int *ret, struct err *e)
+{
+    struct stat st;
+    int rc = make_directories(path, 0711, e);
+
+    if (rc < 0)
+        return rc;
+    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, errno, "open state directory '%s'", path);
+    if (st.st_uid != 0 || (st.st_mode & 022) != 0)
+        return err_set(e, EPERM,
+                       "state directory '%s' must belong to root and be writable by root only",
+                       path);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+/* Opens name below dir and locks it. Returns 1 when it is ours, 0 when another
+ * process holds it (its text is in ret_holder then), negative on failure. */
+static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[64], struct err *e)
+{
+    autoclose int fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_sys(e, errno, "open lock '%s'", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK)
+            return err_sys(e, errno, "lock '%s'", name);
+        ssize_t n = pread(fd, ret_holder, 63, 0);
+        ret_holder[n > 0 ? n : 0] = '\0';
+        ret_holder[strcspn(ret_holder, "\n")] = '\0';
+        return 0;
+    }
+    *ret_fd = take_fd(&fd);
+    return 1;
+}
+
+static int write_holder(int fd, const char *more, struct err *e)
+{
+    char text[PATH_MAX + 32];
+    int n = snprintf(text, sizeof text, "pid %d\n%s\n", (int)getpid(), more);
+
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+        return err_sys(e, errno, "write lock file");
+    return 0;
+}
+
+static int take_slot(struct instance *i, struct err *e)
+{
+    int rc = make_directories(SLOT_TABLE, 0700, e);
+
+    if (rc < 0)
+        return rc;
+    autoclose int table = open(SLOT_TABLE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (table < 0)
+        return err_sys(e, errno, "open '%s'", SLOT_TABLE);
+    for (unsigned slot = 0; slot < HOSTIDS_SLOTS; slot++) {
+        char name[16], holder[64];
+
+        snprintf(name, sizeof name, "%u", slot);
+        rc = lock_file(table, name, &i->slot_fd, holder, e);
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            i->slot = slot;
+            return write_holder(i->slot_fd, i->state_dir, e);
+        }
+    }
+    return err_set(e, EAGAIN, "all %d instance slots of this host are taken", HOSTIDS_SLOTS);
+}
+
+static int make_gateway_dir(int state, struct instance *i, struct err *e)
+{
+    uid_t id = hostids_gateway(hostids_base(i->slot));
+    int rc = rmtree_at(state, "gateway", e);
+
+    if (rc < 0)
+        return rc;
+    if (mkdirat(state, "gateway", 0700) < 0)
+        return err_sys(e, errno, "make directory '%s/gateway'", i->state_dir);
+    i->gateway_dir_fd = openat(state, "gateway", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (i->gateway_dir_fd < 0 || fchown(i->gateway_dir_fd, id, id) < 0)
+        return err_sys(e, errno, "directory '%s/gateway'", i->state_dir);
+    return 0;
+}
+
+int instance_open(const char *state_dir, struct instance *ret, struct err *e)
+{
+    struct instance i = INSTANCE_NONE;
+    char holder[64];
+    autoclose int state = -1;
+    int rc = open_state_dir(state_dir, &state, e);
+
+    if (rc < 0)
+        return rc;
+    if (realpath(state_dir, i.state_dir) == NULL)
+        return err_sys(e, errno, "state directory '%s'", state_dir);
+    rc = lock_file(state, "lock", &i.state_fd, holder, e);
+    if (rc == 0)
+        rc = err_set(e, EBUSY, "state directory '%s' is in use by another holdcell (%s)",
+                     i.state_dir, holder);
+    else if (rc > 0)
+        rc = write_holder(i.state_fd, "", e);
+    if (rc == 0)
+        rc = take_slot(&i, e);
+    if (rc == 0)
+        rc = make_gateway_dir(state, &i, e);
+    if (rc < 0) {
+        instance_close(&i);
+        return rc;
+    }
+    *ret = i;
+    return 0;
+}
+
+void instance_close(struct instance *i)
+{
+    closep(&i->gateway_dir_fd);
+    closep(&i->slot_fd);
+    closep(&i->state_fd);
+    *i = INSTANCE_NONE;
+}

@@ -1,0 +1,76 @@
+#include "launcher_args.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "err.h"
+#include "serve_options.h"
+#include "siblings.h"
+
+enum { ARGS_MAX = 40 };
+
+struct args {
+    char **list;
+    size_t count;
+};
+
+static void add(struct args *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct args *a, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    check(a->count < ARGS_MAX && vasprintf(&a->list[a->count], fmt, ap) >= 0);
+    va_end(ap);
+    a->count++;
+}
+
+static void add_number(struct args *a, const char *name, uint64_t value)
+{
+    if (value != SERVE_UNSET)
+        add(a, "--%s=%" PRIu64, name, value);
+}
+
+/* The launcher takes whole numbers only: processor time goes in thousandths. */
+static void add_limits(struct args *a, const struct serve_options *o)
+{
+    add_number(a, "memory-mb", o->memory_mb);
+    add_number(a, "cpu-millis", o->cpu_millis);
+    add_number(a, "pids", o->pids);
+    add_number(a, "disk-mb", o->disk_mb);
+    add_number(a, "tmp-mb", o->tmp_mb);
+    add_number(a, "inodes", o->inodes);
+    add_number(a, "fds", o->fds);
+}
+
+/* Descriptor numbers: the order of supervise_plan.fds in serve.c. */
+char **launcher_args(const struct serve_options *o, const struct launcher_context *c, int sweep)
+{
+    struct args a = { .list = xcalloc(ARGS_MAX + 1, sizeof(char *)) };
+
+    add(&a, "%s", c->siblings->launcher);
+    add(&a, "--slot=%u", c->slot);
+    add(&a, "--init=%s", c->siblings->init);
+    add(&a, "--gateway=%s", c->siblings->self);
+    add(&a, "--runtime=%s", c->siblings->runtime);
+    add(&a, "--kernel-path=%s", c->kernel_path);
+    if (o->cgroup_parent != NULL)
+        add(&a, "--cgroup-parent=%s", o->cgroup_parent);
+    if (sweep)
+        add(&a, "--sweep");
+    add(&a, "--listen-fd=3");
+    add(&a, "--settings-fd=4");
+    add(&a, "--ready-fd=5");
+    add(&a, "--dir-fd=6");
+    add_limits(&a, o);
+    return a.list;
+}
+
+void launcher_args_free(char **args)
+{
+    for (size_t i = 0; args != NULL && args[i] != NULL; i++)
+        free(args[i]);
+    free(args);
+}

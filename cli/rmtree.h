@@ -1,0 +1,13 @@
+/* rmtree - removes a directory tree whose content an unprivileged process made. */
+#ifndef HC_RMTREE_H
+#define HC_RMTREE_H
+
+#include "cleanup.h"
+
+struct err;
+
+/* Removes name below dir with all that is in it; 0 when it does not exist. Follows
+ * no link and leaves dir's file system alone below mount points (EBUSY). */
+int rmtree_at(int dir, const char *name, struct err *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * serve - `holdcell serve`: reads the options, takes the instance, binds the
+ * port, writes the gateway's settings into a sealed memfd, then stays as the
+ * supervisor.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "command.h"
+#include "err.h"
+#include "instance.h"
+#include "kernelpath.h"
+#include "launcher_args.h"
+#include "listen.h"
+#include "log.h"
+#include "serve_options.h"
+#include "serve_settings.h"
+#include "siblings.h"
+#include "supervise.h"
+
+struct server {
+    struct serve_options options;
+    struct siblings siblings;
+    struct instance instance;
+    struct listen_socket listen;
+    int settings_fd;
+    int ready_pipe[2];
+    char *kernel_path; /* owned: the whole list, absolute */
+    char *announce;    /* owned */
+};
+
+/* The kernel shows what is in it to nobody but who holds the descriptor. */
+static int seal_blob(const struct buf *blob, int *ret_fd, struct err *e)
+{
+    struct view v = buf_view(blob);
+    autoclose int fd = memfd_create("holdcell-settings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return err_sys(e, errno, "memfd for the settings");
+    if (write(fd, v.p, v.n) != (ssize_t)v.n)
+        return err_set(e, EIO, "settings are not written whole");
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return err_sys(e, errno, "seal the settings");
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int write_settings(struct server *s, struct err *e)
+{
+    autobuf struct buf blob;
+    const struct serve_context context = {
+        .listen = s->listen.address,
+        .loopback = s->listen.loopback,
+        .kernel_path = s->kernel_path,
+        .runtime = s->siblings.runtime,
+    };
+
+    buf_init(&blob, SETTINGS_MAX);
+    int rc = serve_settings_write(&s->options, &context, &blob, e);
+    if (rc == 0)
+        rc = seal_blob(&blob, &s->settings_fd, e);
+    if (buf_len(&blob) > 0) /* the token is in it */
+        explicit_bzero(blob.data + blob.head, buf_len(&blob));
+    return rc;
+}
+
+/* One line that programs wait for, after those that people read. */
+static int write_announcement(struct server *s, struct err *e)
+{
+    char token[128] = "";
+
+    if (s->options.token_made)
+        snprintf(token, sizeof token, "token of this run: %s\n", s->options.token_text);
+    if (asprintf(&s->announce, "%sholdcell serving on http://%s%s\n", token, s->listen.address,
+                 s->options.base_url) < 0) {
+        s->announce = NULL;
+        return err_set(e, ENOMEM, "no memory");
+    }
+    explicit_bzero(token, sizeof token);
+    return 0;
+}
+
+/* A port that others on the network reach needs a token that somebody chose. */
+static int check_exposure(const struct serve_options *o, struct err *e)
+{
+    int loopback = listen_is_loopback(o->listen, e);
+
+    if (loopback < 0 || loopback == 1)
+        return loopback < 0 ? loopback : 0;
+    if (o->no_auth)
+        return err_set(e, EINVAL, "option --no-auth: %s is not a loopback address", o->listen);
+    if (o->token_made)
+        return err_set(e, EINVAL,
+                       "option --listen: %s is not a loopback address, and no token is given: use "
+                       "--token-file, HOLDCELL_TOKEN or --token",
+                       o->listen);
+    return 0;
+}
+
+static int open_state(struct server *s, struct err *e)
+{
+    char by_port[64];
+
+    snprintf(by_port, sizeof by_port, "/var/lib/holdcell/%u", s->listen.port);
+    return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_port,
+                         &s->instance, e);
+}
+
+static int prepare(struct server *s, struct err *e)
+{
+    int rc = check_exposure(&s->options, e);
+
+    if (rc < 0)
+        return rc;
+    if (geteuid() != 0)
+        return err_set(
+            e, EPERM,
+            "must be started as root (running without root is not supported yet); try sudo");
+    rc = siblings_find(s->options.runtime, &s->siblings, e);
+    if (rc == 0)
+        rc = kernelpath_complete(s->options.kernel_path, s->siblings.runtime, &s->kernel_path, e);
+    if (rc == 0)
+        rc = listen_open(s->options.listen, &s->listen, e);
+    if (rc == 0)
+        rc = open_state(s, e);
+    if (rc == 0)
+        rc = write_settings(s, e);
+    if (rc == 0)
+        rc = write_announcement(s, e);
+    if (rc == 0 && pipe2(s->ready_pipe, O_CLOEXEC) < 0)
+        rc = err_sys(e, errno, "pipe");
+    return rc;
+}
+
+static int run(struct server *s)
+{
+    const struct launcher_context context = {
+        .siblings = &s->siblings,
+        .slot = s->instance.slot,
+        .kernel_path = s->kernel_path,
+    };
+    char **argv = launcher_args(&s->options, &context, 0);
+    char **sweep_argv = launcher_args(&s->options, &context, 1);
+    const struct supervise_plan plan = {
+        .argv = argv,
+        .sweep_argv = sweep_argv,
+        .fds = { s->listen.fd, s->settings_fd, s->ready_pipe[1], s->instance.gateway_dir_fd,
+                 s->instance.slot_fd, s->instance.state_fd },
+        .fd_count = 6,
+        .ready_fd = s->ready_pipe[0],
+        .announce = s->announce,
+    };
+    serve_options_free(&s->options); /* the token lives on in the sealed memfd alone */
+    int status = supervise(&plan);
+
+    launcher_args_free(argv);
+    launcher_args_free(sweep_argv);
+    return status;
+}
+
+static void server_free(struct server *s)
+{
+    serve_options_free(&s->options);
+    instance_close(&s->instance);
+    closep(&s->listen.fd);
+    closep(&s->settings_fd);
+    closep(&s->ready_pipe[0]);
+    closep(&s->ready_pipe[1]);
+    free(s->kernel_path);
+    free(s->announce);
+}
+
+int command_serve(int argc, char **argv)
+{
+    struct server s = {
+        .instance = INSTANCE_NONE,
+        .listen = { .fd = -1 },
+        .settings_fd = -1,
+        .ready_pipe = { -1, -1 },
+    };
+    struct err e = { 0 };
+    int status = 0;
+    int rc = serve_options_read(argc, argv, &s.options, &e);
+
+    if (rc < 0) {
+        fprintf(stderr, "holdcell serve: %s\n", e.msg);
+        status = EXIT_USAGE;
+    } else if (s.options.help) {
+        serve_options_help();
+    } else if (prepare(&s, &e) < 0) {
+        fprintf(stderr, "holdcell serve: %s\n", e.msg);
+        status = e.code == EINVAL ? EXIT_USAGE : 1;
+    } else {
+        status = run(&s);
+    }
+    server_free(&s);
+    return status;
+}

@@ -1,0 +1,284 @@
+#include "serve_options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "hex.h"
+#include "options.h"
+
+enum { TOKEN_MAX = 512, TOKEN_RANDOM_BYTES = 24 };
+
+#define TEXT(name, metavar, member, help)                                                \
+    {                                                                                    \
+        name, metavar, OPTION_STRING, offsetof(struct serve_options, member), 0, 0, help \
+    }
+#define FLAG(name, member, help)                                                    \
+    {                                                                               \
+        name, NULL, OPTION_FLAG, offsetof(struct serve_options, member), 0, 0, help \
+    }
+#define NUMBER(name, metavar, member, min, max, help)                                        \
+    {                                                                                        \
+        name, metavar, OPTION_NUMBER, offsetof(struct serve_options, member), min, max, help \
+    }
+#define MILLI(name, metavar, member, min, max, help)                                        \
+    {                                                                                       \
+        name, metavar, OPTION_MILLI, offsetof(struct serve_options, member), min, max, help \
+    }
+#define LATER(name)                             \
+    {                                           \
+        name, NULL, OPTION_LATER, 0, 0, 0, NULL \
+    }
+
+static const struct option_spec specs[] = {
+    FLAG("help", help, "show this list"),
+    TEXT("listen", "ADDR:PORT", listen, "where to listen (127.0.0.1:8888); [::1]:PORT too"),
+    TEXT("token", "TOKEN", token,
+         "what clients must present; better: --token-file, HOLDCELL_TOKEN"),
+    TEXT("token-file", "FILE", token_file, "read the token from a file"),
+    FLAG("no-auth", no_auth, "ask for no token; on loopback only"),
+    TEXT("base-url", "PATH", base_url, "prefix of all routes (/)"),
+    TEXT("state-dir", "DIR", state_dir, "state of this instance (/var/lib/holdcell/PORT)"),
+    TEXT("runtime", "DIR", runtime, "the Python runtime that kernels get"),
+    TEXT("cgroup-parent", "PATH", cgroup_parent, "cgroup to work below (default: chosen)"),
+
+    TEXT("kernel-path", "DIR:...", kernel_path, "data directories with kernels/NAME/kernel.json"),
+    TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs"),
+    TEXT("default-kernel", "NAME", default_kernel, "kernelspec when a client names none (python3)"),
+    TEXT("force-kernel", "NAME", force_kernel, "kernelspec whatever a client names"),
+    FLAG("no-list-kernels", no_list_kernels, "refuse to list running kernels and sessions"),
+    NUMBER("max-kernels", "N", max_kernels, 0, 1000000, "most kernels at a time (0: no limit)"),
+    TEXT("env-allow", "NAME,...", env_allow, "variables that a request may set for its kernel"),
+    TEXT("env-inherit", "NAME,...", env_inherit, "variables of this environment that kernels get"),
+    MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 0, 86400000,
+          "how long a WebSocket handshake may wait for its kernel"),
+    MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
+          "pause between WebSocket pings (0: none)"),
+
+    TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
+    TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
+    TEXT("allow-headers", "VALUE", allow_headers, "CORS: Access-Control-Allow-Headers"),
+    TEXT("allow-methods", "VALUE", allow_methods, "CORS: Access-Control-Allow-Methods"),
+    TEXT("expose-headers", "VALUE", expose_headers, "CORS: Access-Control-Expose-Headers"),
+    TEXT("cors-max-age", "SECONDS", cors_max_age, "CORS: Access-Control-Max-Age"),
+
+    NUMBER("memory-mb", "MIB", memory_mb, 64, 1 << 24, "memory of one session (2048)"),
+    MILLI("cpus", "N", cpu_millis, 10, 4096000, "processor time of one session in cores (1)"),
+    NUMBER("pids", "N", pids, 16, 1 << 22, "processes and threads of one session (256)"),
+    NUMBER("disk-mb", "MIB", disk_mb, 1, 1 << 24, "size of a session's home (512)"),
+    NUMBER("tmp-mb", "MIB", tmp_mb, 1, 1 << 24, "size of a session's /tmp"),
+    NUMBER("inodes", "N", inodes, 64, 1 << 30, "files in home and in /tmp, each"),
+    NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process"),
+    TEXT("on-exit", "stop", on_exit, "what happens to kernels when the server ends"),
+
+    LATER("prespawn"),
+    LATER("seed-notebook"),
+    LATER("cull-idle-timeout"),
+    LATER("cull-interval"),
+    LATER("cull-connected"),
+    LATER("cull-busy"),
+    LATER("iopub-msg-rate"),
+    LATER("iopub-data-rate"),
+    LATER("iopub-rate-window"),
+    LATER("cell-timeout"),
+    LATER("stdin-timeout"),
+    LATER("tls-cert"),
+    LATER("tls-key"),
+    LATER("tls-client-ca"),
+};
+
+enum { SPEC_COUNT = sizeof specs / sizeof specs[0] };
+
+static int valid_token(const char *what, const char *token, struct err *e)
+{
+    size_t n = strlen(token);
+
+    if (n == 0)
+        return err_set(e, EINVAL, "%s is empty; --no-auth asks for no token", what);
+    if (n > TOKEN_MAX)
+        return err_set(e, EINVAL, "%s is longer than %d bytes", what, TOKEN_MAX);
+    for (size_t i = 0; i < n; i++) {
+        if (token[i] <= ' ' || token[i] > '~')
+            return err_set(e, EINVAL, "%s holds a blank or a byte outside ASCII", what);
+    }
+    return 0;
+}
+
+static int read_token_file(const char *path, char **ret, struct err *e)
+{
+    char text[TOKEN_MAX + 3];
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, errno, "option --token-file: open '%s'", path);
+    ssize_t n = read(fd, text, sizeof text - 1);
+    if (n < 0)
+        return err_sys(e, errno, "option --token-file: read '%s'", path);
+    while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
+        n--;
+    text[n] = '\0';
+    int rc = valid_token("the token in --token-file", text, e);
+    if (rc == 0)
+        *ret = xstrdup(text);
+    explicit_bzero(text, sizeof text);
+    return rc;
+}
+
+static int random_token(char **ret, struct err *e)
+{
+    uint8_t bytes[TOKEN_RANDOM_BYTES];
+    char text[2 * TOKEN_RANDOM_BYTES + 1];
+
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return err_sys(e, errno, "random token");
+    hex_encode(bytes, sizeof bytes, text);
+    *ret = xstrdup(text);
+    return 0;
+}
+
+/* A copy of the variable's value, or NULL; the environment forgets it. The bytes
+ * are wiped in place: /proc/PID/environ shows the original block. */
+static char *take_variable(const char *name)
+{
+    char *value = getenv(name);
+
+    if (value == NULL)
+        return NULL;
+    char *copy = xstrdup(value);
+    explicit_bzero(value, strlen(value));
+    unsetenv(name);
+    return copy;
+}
+
+/* Order: option, file, HOLDCELL_TOKEN, KG_AUTH_TOKEN, chance. */
+static int choose_token(struct serve_options *o, struct err *e)
+{
+    autofree char *ours = take_variable("HOLDCELL_TOKEN");
+    autofree char *jupyters = take_variable("KG_AUTH_TOKEN");
+
+    if (o->no_auth) {
+        if (o->token != NULL || o->token_file != NULL)
+            return err_set(e, EINVAL, "option --no-auth contradicts --token and --token-file");
+        return 0;
+    }
+    if (o->token != NULL && o->token_file != NULL)
+        return err_set(e, EINVAL, "option --token contradicts --token-file");
+    if (o->token != NULL) {
+        int rc = valid_token("option --token: the token", o->token, e);
+        if (rc == 0)
+            o->token_text = xstrdup(o->token);
+        return rc;
+    }
+    if (o->token_file != NULL)
+        return read_token_file(o->token_file, &o->token_text, e);
+    if (ours != NULL || jupyters != NULL) {
+        const char *name = ours != NULL ? "HOLDCELL_TOKEN" : "KG_AUTH_TOKEN";
+        int rc = valid_token(name, ours != NULL ? ours : jupyters, e);
+
+        if (rc == 0)
+            o->token_text = ours != NULL ? take_ptr(ours) : take_ptr(jupyters);
+        return rc;
+    }
+    o->token_made = 1;
+    return random_token(&o->token_text, e);
+}
+
+static int choose_base_url(struct serve_options *o, struct err *e)
+{
+    const char *given = o->base_url != NULL ? o->base_url : "/";
+    size_t n = strlen(given);
+
+    if (given[0] != '/' || n > 1024)
+        return err_set(e, EINVAL, "option --base-url: '%.64s' does not begin with '/'", given);
+    for (size_t i = 0; i < n; i++) {
+        if (given[i] <= ' ' || given[i] > '~' || given[i] == '?' || given[i] == '#')
+            return err_set(e, EINVAL, "option --base-url: '%.64s' is not a path", given);
+    }
+    o->base_text = xcalloc(1, n + 2);
+    memcpy(o->base_text, given, n);
+    if (given[n - 1] != '/')
+        o->base_text[n] = '/';
+    o->base_url = o->base_text;
+    return 0;
+}
+
+/* The value of --token must not stay where every user of the host can read it. */
+static void wipe_token(int argc, char **argv)
+{
+    static const char name[] = "--token";
+    size_t n = sizeof name - 1;
+
+    for (int i = 1; i < argc; i++) {
+        char *value = NULL;
+
+        if (strncmp(argv[i], name, n) != 0)
+            continue;
+        if (argv[i][n] == '=')
+            value = argv[i] + n + 1;
+        else if (argv[i][n] == '\0' && i + 1 < argc)
+            value = argv[++i];
+        if (value != NULL)
+            memset(value, 'x', strlen(value));
+    }
+}
+
+static char **copy_arguments(int argc, char **argv)
+{
+    char **copy = xcalloc((size_t)argc + 1, sizeof *copy);
+
+    for (int i = 0; i < argc; i++)
+        copy[i] = xstrdup(argv[i]);
+    return copy;
+}
+
+int serve_options_read(int argc, char **argv, struct serve_options *ret, struct err *e)
+{
+    *ret = (struct serve_options){
+        .listen = "127.0.0.1:8888",
+        .kernel_info_timeout_ms = SERVE_UNSET,
+        .ws_ping_interval_ms = SERVE_UNSET,
+        .memory_mb = SERVE_UNSET,
+        .cpu_millis = SERVE_UNSET,
+        .pids = SERVE_UNSET,
+        .disk_mb = SERVE_UNSET,
+        .tmp_mb = SERVE_UNSET,
+        .inodes = SERVE_UNSET,
+        .fds = SERVE_UNSET,
+        .on_exit = "stop",
+    };
+    ret->storage = copy_arguments(argc, argv);
+    wipe_token(argc, argv);
+    int rc = options_parse(specs, SPEC_COUNT, argc, ret->storage, ret, NULL, e);
+    if (rc < 0 || ret->help)
+        return rc < 0 ? rc : 0;
+    if (strcmp(ret->on_exit, "keep") == 0)
+        return err_set(e, EINVAL, "option --on-exit: 'keep' is not supported yet");
+    if (strcmp(ret->on_exit, "stop") != 0)
+        return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
+    rc = choose_base_url(ret, e);
+    return rc < 0 ? rc : choose_token(ret, e);
+}
+
+void serve_options_free(struct serve_options *o)
+{
+    for (size_t i = 0; o->storage != NULL && o->storage[i] != NULL; i++) {
+        explicit_bzero(o->storage[i], strlen(o->storage[i]));
+        free(o->storage[i]);
+    }
+    free(o->storage);
+    if (o->token_text != NULL)
+        explicit_bzero(o->token_text, strlen(o->token_text));
+    free(o->token_text);
+    free(o->base_text);
+    *o = (struct serve_options){ 0 };
+}
+
+void serve_options_help(void)
+{
+    printf("usage: holdcell serve [OPTION...]\n\n");
+    options_help(specs, SPEC_COUNT, stdout);
+}

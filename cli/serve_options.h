@@ -1,0 +1,48 @@
+/*
+ * serve_options - the options of `holdcell serve`: the table, and the rules
+ * between them. Everything is copied out of argv and environment, so that the
+ * token can be wiped there.
+ */
+#ifndef HC_SERVE_OPTIONS_H
+#define HC_SERVE_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cleanup.h"
+
+struct err;
+
+struct serve_options {
+    int help;
+    const char *listen;
+    const char *token, *token_file;
+    int no_auth;
+    const char *base_url;
+    const char *state_dir;
+    const char *runtime, *cgroup_parent;
+    const char *kernel_path, *allowed_kernels, *default_kernel, *force_kernel;
+    int no_list_kernels;
+    uint64_t max_kernels;
+    const char *env_allow, *env_inherit;
+    uint64_t kernel_info_timeout_ms, ws_ping_interval_ms; /* SERVE_UNSET: the gateway's default */
+    const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
+    const char *cors_max_age;
+    uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, inodes, fds; /* SERVE_UNSET: profile */
+    const char *on_exit;
+
+    int token_made;   /* 1: a random token was made, to be told to the user */
+    char **storage;   /* owned: copies of argv that the strings above borrow */
+    char *token_text; /* owned: token from file, environment or chance */
+    char *base_text;  /* owned: base URL with its final slash */
+};
+
+#define SERVE_UNSET UINT64_MAX
+
+/* Reads argv (argv[0] is the subcommand), wipes the token there and in the
+ * environment, and checks what can be checked without touching the system.
+ * -EINVAL names the option. */
+int serve_options_read(int argc, char **argv, struct serve_options *ret, struct err *e) MUST_CHECK;
+void serve_options_free(struct serve_options *o); /* wipes the token */
+void serve_options_help(void);
+
+#endif

@@ -1,0 +1,90 @@
+#include "serve_settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "serve_options.h"
+
+/* Absent options are absent settings: the gateway knows its defaults. */
+static int add_text(struct buf *out, const char *key, const char *value, struct err *e)
+{
+    return value != NULL ? settings_add(out, key, value, e) : 0;
+}
+
+static int add_number(struct buf *out, const char *key, uint64_t value, struct err *e)
+{
+    return value != SERVE_UNSET ? settings_add_number(out, key, value, e) : 0;
+}
+
+static int add_flag(struct buf *out, const char *key, int on, struct err *e)
+{
+    return on ? settings_add(out, key, "1", e) : 0;
+}
+
+/* The values of the variables that --env-inherit names; unset ones are left out. */
+static int add_environment(struct buf *out, const char *names, struct err *e)
+{
+    int rc = 0;
+
+    for (const char *p = names; p != NULL && *p != '\0' && rc == 0;) {
+        char key[SETTINGS_KEY_MAX + 1];
+        size_t n = strcspn(p, ",");
+
+        if (n == 0 || n > sizeof key - sizeof "env.")
+            return err_set(e, EINVAL, "option --env-inherit: '%.40s' is not a list of names",
+                           names);
+        snprintf(key, sizeof key, "env.%.*s", (int)n, p);
+        rc = add_text(out, key, getenv(key + strlen("env.")), e);
+        p += n;
+        p += *p == ',';
+    }
+    return rc;
+}
+
+int serve_settings_write(const struct serve_options *o, const struct serve_context *c,
+                         struct buf *out, struct err *e)
+{
+    const struct {
+        const char *key, *value;
+    } texts[] = {
+        { "listen", c->listen },
+        { "base-url", o->base_url },
+        { "token", o->token_text },
+        { "kernel-path", c->kernel_path },
+        { "runtime", c->runtime },
+        { "allowed-kernels", o->allowed_kernels },
+        { "default-kernel", o->default_kernel },
+        { "force-kernel", o->force_kernel },
+        { "env-allow", o->env_allow },
+        { "allow-origin", o->allow_origin },
+        { "allow-credentials", o->allow_credentials },
+        { "allow-headers", o->allow_headers },
+        { "allow-methods", o->allow_methods },
+        { "expose-headers", o->expose_headers },
+        { "cors-max-age", o->cors_max_age },
+        { "on-exit", o->on_exit },
+    };
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        { "max-kernels", o->max_kernels > 0 ? o->max_kernels : SERVE_UNSET },
+        { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
+        { "ws-ping-interval-ms", o->ws_ping_interval_ms },
+    };
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rc == 0; i++)
+        rc = add_text(out, texts[i].key, texts[i].value, e);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && rc == 0; i++)
+        rc = add_number(out, numbers[i].key, numbers[i].value, e);
+    if (rc == 0)
+        rc = add_flag(out, "loopback", c->loopback, e);
+    if (rc == 0)
+        rc = add_flag(out, "no-auth", o->no_auth, e);
+    if (rc == 0)
+        rc = add_flag(out, "no-list-kernels", o->no_list_kernels, e);
+    return rc < 0 ? rc : add_environment(out, o->env_inherit, e);
+}

@@ -1,0 +1,33 @@
+#include <stdio.h>
+
+#include "command.h"
+#include "version.h"
+#include "versions.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED "address"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED "address"
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED "none"
+#endif
+
+int command_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("holdcell %s (commit %s)\n", HOLDCELL_VERSION, HOLDCELL_COMMIT);
+    versions_print(stdout);
+    printf("build compiler=\"%s\" type=%s sanitizers=%s fortify=%d\n", __VERSION__,
+           HOLDCELL_BUILD_TYPE, SANITIZED,
+#ifdef _FORTIFY_SOURCE
+           _FORTIFY_SOURCE
+#else
+           0
+#endif
+    );
+    return 0;
+}
