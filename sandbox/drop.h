@@ -22,6 +22,15 @@ enum drop_filter {
     DROP_FILTER_INIT,    /* pid 1: own list (needs clone, setuid family, inotify) */
 };
 
+enum drop_landlock {
+    DROP_LANDLOCK_IF_THERE, /* the session's rules where the kernel has Landlock (landlock_abi()) */
+    DROP_LANDLOCK_DEMANDED, /* fails without it */
+    DROP_LANDLOCK_INHERITED, /* the parent (init) is in the layer already, and its children share it:
+                              * processes in sibling layers cannot see each other in /proc */
+};
+
+enum { DROP_FDS_MAX = 32 };
+
 struct drop_plan {
     uid_t uid, gid; /* inside the session's user namespace: 1000 for its user */
     mode_t umask;   /* 022; 007 for foreign kernels, which bind their own sockets */
@@ -32,12 +41,16 @@ struct drop_plan {
      * but for exec_status_fd, which is close-on-exec and moved behind them. */
     const int *fds;
     unsigned fd_count;
-    int exec_status_fd; /* -1 for none; after the drop its number is fd_count */
-    uint64_t nofile, nproc, fsize_bytes; /* hard limits */
+    int exec_status_fd;                  /* -1 for none; after the drop its number is fd_count */
+    uint64_t nofile, nproc, fsize_bytes; /* hard limits; 0 keeps the inherited one */
+    enum drop_landlock landlock;
 };
 
 /* Returns 0, or the negative errno with the step's name in e. After a failure
- * the caller must _exit. */
+ * the caller must _exit. Afterwards: every signal at its default and unblocked;
+ * PDEATHSIG KILL; not dumpable (an exec makes it so again; a warm child, which
+ * never execs, sets PR_SET_DUMPABLE 1 itself; nobody may set it before an exec,
+ * for until then the memory is the launcher's). */
 int drop_run(const struct drop_plan *plan, struct err *e) MUST_CHECK;
 
 /* The names of the steps in their order, NULL-terminated; for doctor and tests. */

@@ -1,0 +1,376 @@
+#include "profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <netinet/in.h>
+
+#include "cleanup.h"
+#include "err.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* An int argument: the kernel looks at 32 bits, so do we, whatever a caller left
+ * in the upper half. */
+#define LOW 0xffffffffULL
+
+enum { ARGS_MAX = 3 };
+
+/* One condition: (argument & mask) == value. */
+struct condition {
+    unsigned arg;
+    uint64_t mask, value;
+};
+
+/* A call that is allowed under conditions (action 0) or answered with an errno. */
+struct rule {
+    const char *call;
+    int answer; /* 0: allow */
+    unsigned count;
+    struct condition when[ARGS_MAX];
+};
+
+#define REFUSE(call, code) \
+    {                      \
+        call, code, 0,     \
+        {                  \
+            {              \
+                0, 0, 0    \
+            }              \
+        }                  \
+    }
+#define WHEN1(call, a, m, v) \
+    {                        \
+        call, 0, 1,          \
+        {                    \
+            {                \
+                a, m, v      \
+            }                \
+        }                    \
+    }
+#define SOCKET(family, type, protocol)            \
+    {                                             \
+        "socket", 0, 3,                           \
+        {                                         \
+            { 0, LOW, family }, { 1, 0xf, type }, \
+            {                                     \
+                2, LOW, protocol                  \
+            }                                     \
+        }                                         \
+    }
+#define PAIR(type)               \
+    {                            \
+        "socketpair", 0, 2,      \
+        {                        \
+            { 0, LOW, AF_UNIX }, \
+            {                    \
+                1, 0xf, type     \
+            }                    \
+        }                        \
+    }
+#define MKNOD(kind)   WHEN1("mknodat", 2, S_IFMT, kind)
+#define PRCTL(option) WHEN1("prctl", 0, LOW, option)
+
+/* NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET, and CLONE_PARENT: a kernel
+ * is the launcher's child, so a sibling it makes would be a child that the
+ * launcher has to reap and init never sees. */
+#define CLONE_REFUSED (0x7e020000ULL | CLONE_PARENT)
+
+static const struct rule common_rules[] = {
+    WHEN1("clone", 0, CLONE_REFUSED, 0),
+    REFUSE("clone3", ENOSYS), /* its flags are behind a pointer; libc falls back on ENOSYS only */
+
+    SOCKET(AF_UNIX, SOCK_STREAM, 0),
+    SOCKET(AF_UNIX, SOCK_DGRAM, 0),
+    SOCKET(AF_INET, SOCK_STREAM, 0),
+    SOCKET(AF_INET, SOCK_STREAM, IPPROTO_TCP), /* any other protocol may load a module */
+    SOCKET(AF_INET, SOCK_DGRAM, 0),
+    SOCKET(AF_INET, SOCK_DGRAM, IPPROTO_UDP),
+    SOCKET(AF_INET6, SOCK_STREAM, 0),
+    SOCKET(AF_INET6, SOCK_STREAM, IPPROTO_TCP),
+    SOCKET(AF_INET6, SOCK_DGRAM, 0),
+    SOCKET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP),
+    /* libzmq looks for interfaces and aborts on EPERM, EACCES and EAFNOSUPPORT. */
+    { "socket", EOPNOTSUPP, 1, { { 0, LOW, AF_NETLINK } } },
+    PAIR(SOCK_STREAM),
+    PAIR(SOCK_DGRAM),
+    PAIR(SOCK_SEQPACKET),
+
+    WHEN1("sched_setscheduler", 1, LOW, 0 /* SCHED_OTHER: libzmq aborts when it is refused */),
+    WHEN1("personality", 0, LOW, 0),
+    WHEN1("personality", 0, LOW, 0xffffffff), /* asks for the present one */
+
+    /* No devices; the kernel would refuse them but for the whiteout node 0:0. */
+    MKNOD(S_IFIFO),
+    MKNOD(S_IFSOCK),
+    MKNOD(S_IFREG),
+    MKNOD(0),
+
+    PRCTL(PR_SET_PDEATHSIG),
+    PRCTL(PR_GET_PDEATHSIG),
+    PRCTL(PR_GET_DUMPABLE),
+    PRCTL(PR_SET_DUMPABLE),
+    PRCTL(PR_SET_NAME),
+    PRCTL(PR_GET_NAME),
+    PRCTL(PR_GET_SECCOMP),
+    PRCTL(PR_CAPBSET_READ),
+    PRCTL(PR_SET_TIMERSLACK),
+    PRCTL(PR_GET_TIMERSLACK),
+    PRCTL(PR_SET_CHILD_SUBREAPER),
+    PRCTL(PR_GET_CHILD_SUBREAPER),
+    PRCTL(PR_SET_NO_NEW_PRIVS),
+    PRCTL(PR_GET_NO_NEW_PRIVS),
+    PRCTL(PR_SET_THP_DISABLE),
+    PRCTL(PR_GET_THP_DISABLE),
+    PRCTL(0x53564d41 /* PR_SET_VMA: names of mappings */),
+};
+
+static const struct rule session_rules[] = {
+    /* inotify and fanotify reach every inode that two sessions share; on ENOSYS
+     * watchers fall back to polling. */
+    REFUSE("inotify_init", ENOSYS),
+    REFUSE("inotify_init1", ENOSYS),
+    REFUSE("fanotify_init", ENOSYS),
+};
+
+static const struct rule init_rules[] = {
+    PRCTL(PR_CAPBSET_DROP),
+    PRCTL(PR_CAP_AMBIENT),
+    PRCTL(PR_SET_SECUREBITS),
+    PRCTL(PR_GET_SECUREBITS),
+    WHEN1("seccomp", 0, LOW, SECCOMP_SET_MODE_FILTER),
+};
+
+/* The requests of ioctl(2) that terminals, pipes and sockets need. All others
+ * answer ENOTTY, what an unknown request gets: injection into a terminal's input
+ * (TIOCSTI, TIOCLINUX), FICLONE, and whatever a driver understands. */
+static const uint32_t ioctl_requests[] = {
+    TCGETS,    TCSETS,     TCSETSW,    TCSETSF,     TIOCSCTTY, TIOCGPGRP,
+    TIOCSPGRP, TIOCGWINSZ, TIOCSWINSZ, FIONREAD,    FIONBIO,   FIOCLEX,
+    FIONCLEX,  TIOCGPTN,   TIOCSPTLCK, TIOCGPTPEER, TIOCGSID,
+};
+
+struct profile {
+    const char *name;
+    const char *lists[3];
+    const struct rule *rules[3];
+    size_t rule_counts[3];
+};
+
+static const struct profile profiles[] = {
+    { "session",
+      { "session.list" },
+      { common_rules, session_rules },
+      { COUNT(common_rules), COUNT(session_rules) } },
+    { "init",
+      { "session.list", "init.list" },
+      { common_rules, init_rules },
+      { COUNT(common_rules), COUNT(init_rules) } },
+};
+
+const char *const *profile_names(void)
+{
+    static const char *names[COUNT(profiles) + 1];
+
+    for (size_t i = 0; i < COUNT(profiles); i++)
+        names[i] = profiles[i].name;
+    return names;
+}
+
+/* Takes one line of a list: a name, or "+name". The line is cut in place. */
+static int add_line(scmp_filter_ctx filter, char *line, struct err *e)
+{
+    char *name = line + strspn(line, " \t");
+    int optional = *name == '+';
+    int number, r;
+
+    name += optional;
+    name[strcspn(name, " \t\r\n#")] = '\0';
+    if (*name == '\0')
+        return 0;
+    number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR && !optional)
+        return err_set(e, EINVAL, "'%s' is no system call", name);
+    if (number < 0) /* not known, or not a call of this architecture */
+        return 0;
+    r = seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, number, 0);
+    return r < 0 ? err_sys(e, -r, "allow '%s'", name) : 0;
+}
+
+static int add_list(scmp_filter_ctx filter, const char *dir, const char *file, struct err *e)
+{
+    char path[4096], line[256];
+    unsigned number = 0;
+    int r = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", dir, file);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return err_sys(e, errno, "open '%s'", path);
+    while (r == 0 && fgets(line, sizeof line, f) != NULL) {
+        number++;
+        r = add_line(filter, line, e);
+    }
+    if (r < 0)
+        (void)err_wrap(e, "%s:%u", path, number);
+    else if (ferror(f))
+        r = err_set(e, EIO, "read '%s'", path);
+    fclose(f);
+    return r;
+}
+
+static int add_rule(scmp_filter_ctx filter, const struct rule *rule, struct err *e)
+{
+    struct scmp_arg_cmp compare[ARGS_MAX];
+    uint32_t action = rule->answer != 0 ? SCMP_ACT_ERRNO((uint32_t)rule->answer) : SCMP_ACT_ALLOW;
+    int number = seccomp_syscall_resolve_name(rule->call);
+    int r;
+
+    if (number == __NR_SCMP_ERROR)
+        return err_set(e, EINVAL, "'%s' is no system call", rule->call);
+    if (number < 0)
+        return 0;
+    for (unsigned i = 0; i < rule->count; i++)
+        compare[i] = (struct scmp_arg_cmp){ rule->when[i].arg, SCMP_CMP_MASKED_EQ,
+                                            rule->when[i].mask, rule->when[i].value };
+    r = seccomp_rule_add_exact_array(filter, action, number, rule->count, compare);
+    return r < 0 ? err_sys(e, -r, "rule for '%s'", rule->call) : 0;
+}
+
+static int fill(scmp_filter_ctx filter, const struct profile *p, const char *dir, struct err *e)
+{
+    int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+    if (r == 0)
+        r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* binary tree */
+    if (r < 0)
+        return err_sys(e, -r, "attributes of the filter");
+    for (size_t i = 0; i < COUNT(p->lists) && p->lists[i] != NULL; i++) {
+        r = add_list(filter, dir, p->lists[i], e);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < COUNT(p->rules); i++) {
+        for (size_t k = 0; k < p->rule_counts[i]; k++) {
+            r = add_rule(filter, &p->rules[i][k], e);
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static uint32_t highest_call(void)
+{
+    uint32_t highest = 0;
+
+    for (int i = 0; i < 1024; i++) {
+        char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);
+
+        if (name != NULL)
+            highest = (uint32_t)i;
+        free(name);
+    }
+    return highest;
+}
+
+#define LOAD(field)   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
+
+enum { PROLOGUE_MAX = 16 + COUNT(ioctl_requests) };
+
+/*
+ * What libseccomp cannot say, put before its program: a range of numbers, and an
+ * answer for all *other* arguments of a call that has rules. Falls through to
+ * libseccomp's own check for a foreign architecture and for x32 numbers, which
+ * are not touched here.
+ */
+static size_t prologue(struct sock_filter *out)
+{
+    const unsigned requests = COUNT(ioctl_requests);
+    const unsigned ioctl_block = requests + 3;
+    size_t n = 0;
+
+    out[n++] = (struct sock_filter)LOAD(arch);
+    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
+                                            (uint8_t)(ioctl_block + 5));
+    out[n++] = (struct sock_filter)LOAD(nr);
+    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000,
+                                            (uint8_t)(ioctl_block + 3), 0);
+    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, highest_call(), 0, 1);
+    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS);
+    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SCMP_SYS(ioctl), 0,
+                                            (uint8_t)ioctl_block);
+    out[n++] =
+        (struct sock_filter)LOAD(args[1]); /* the low half: both architectures are little-endian */
+    for (unsigned i = 0; i < requests; i++)
+        out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ioctl_requests[i],
+                                                (uint8_t)(requests - i), 0);
+    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOTTY);
+    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
+    return n;
+}
+
+/* libseccomp writes programs to descriptors only. */
+static int export(scmp_filter_ctx filter, struct sock_filter **ret, size_t *ret_count,
+                  struct err *e)
+{
+    autoclose int fd = memfd_create("bpf", MFD_CLOEXEC);
+    autofree struct sock_filter *code = NULL;
+    struct stat st;
+    size_t n;
+    int r;
+
+    if (fd < 0)
+        return err_sys(e, errno, "memfd");
+    r = seccomp_export_bpf(filter, fd);
+    if (r < 0)
+        return err_sys(e, -r, "export the program");
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, errno, "size of the program");
+    code = xcalloc(PROLOGUE_MAX + (size_t)st.st_size / sizeof *code, sizeof *code);
+    n = prologue(code);
+    if (pread(fd, code + n, (size_t)st.st_size, 0) != st.st_size)
+        return err_set(e, EIO, "read the program");
+    n += (size_t)st.st_size / sizeof *code;
+    if (n > BPF_MAXINSNS)
+        return err_set(e, E2BIG, "%zu instructions", n);
+    *ret = take_ptr(code);
+    *ret_count = n;
+    return 0;
+}
+
+int profile_compile(const char *name, const char *lists, struct sock_filter **ret,
+                    size_t *ret_count, struct err *e)
+{
+    for (size_t i = 0; i < COUNT(profiles); i++) {
+        scmp_filter_ctx filter;
+        int r;
+
+        if (strcmp(profiles[i].name, name) != 0)
+            continue;
+        filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+        if (filter == NULL)
+            return err_set(e, ENOMEM, "filter");
+        r = fill(filter, &profiles[i], lists, e);
+        if (r == 0)
+            r = export(filter, ret, ret_count, e);
+        seccomp_release(filter);
+        return r;
+    }
+    return err_set(e, ENOENT, "no profile '%s'", name);
+}

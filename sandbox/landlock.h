@@ -1,0 +1,41 @@
+/*
+ * landlock - the session's rules on files, a second wall behind the mount
+ * namespace: read and execute everywhere, write only where a session may write.
+ *
+ * What it does not do, on purpose:
+ * - TCP: the network namespace is the session's own and empty but for lo, and
+ *   servers and clients on lo must work.
+ * - Scopes (ABI 6) for signals and abstract sockets: the pid and the network
+ *   namespace already end both at the session's edge, while every kernel of a
+ *   session enters a layer of its own, so that a scope would only keep a terminal
+ *   from signalling the kernel beside it.
+ */
+#ifndef HC_LANDLOCK_H
+#define HC_LANDLOCK_H
+
+#include "cleanup.h"
+
+struct err;
+
+/* The kernel's ABI, 1 and up; 0 when Landlock is not built in or not enabled; a
+ * negative errno when the kernel would not say. */
+int landlock_abi(void);
+
+struct landlock_rule {
+    const char *path; /* one that does not exist is skipped: it gets no right */
+    enum {
+        LANDLOCK_READ,   /* read, list and execute */
+        LANDLOCK_DEVICE, /* read, write and ioctl of nodes that exist */
+        LANDLOCK_WRITE,  /* everything but devices and ioctl on them */
+    } kind;
+};
+
+/* The rules of a session, ended by a NULL path. */
+const struct landlock_rule *landlock_session_rules(void);
+
+/* Puts the calling thread into a new layer with these rules, using every right
+ * that the kernel's ABI knows. Needs no_new_privs. Returns 0, or -ENOSYS when
+ * there is no Landlock, or another negative errno. */
+int landlock_enter(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
+
+#endif

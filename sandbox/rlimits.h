@@ -1,0 +1,22 @@
+/*
+ * rlimits - the per-process limits of a session (sandbox.md §8). A second net:
+ * memory, processes and time are the cgroup's.
+ */
+#ifndef HC_RLIMITS_H
+#define HC_RLIMITS_H
+
+#include <stdint.h>
+
+#include "cleanup.h"
+
+struct err;
+
+struct rlimits_plan {
+    uint64_t nofile, nproc, fsize_bytes; /* hard limits; 0 keeps the inherited one */
+};
+
+/* Sets soft and hard limits. Never raises a hard limit: what was inherited and is
+ * lower stays. Returns 0 or a negative errno. */
+int rlimits_set(const struct rlimits_plan *plan, struct err *e) MUST_CHECK;
+
+#endif

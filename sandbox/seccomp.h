@@ -1,0 +1,26 @@
+/*
+ * seccomp - the filters of system calls, compiled at build time from
+ * sandbox/profiles and sandbox/gen/profile.c.
+ */
+#ifndef HC_SECCOMP_H
+#define HC_SECCOMP_H
+
+#include <linux/filter.h>
+#include <stddef.h>
+
+#include "cleanup.h"
+
+struct err;
+
+enum seccomp_filter {
+    SECCOMP_SESSION, /* every process of a session's user */
+    SECCOMP_INIT,    /* pid 1 of a sandbox; holds all of the session's, for filters add up */
+};
+
+/* Loads the filter into the calling thread, for good. Needs no_new_privs. */
+int seccomp_load(enum seccomp_filter filter, struct err *e) MUST_CHECK;
+
+/* The program itself, for tests and doctor; lives for ever. */
+const struct sock_filter *seccomp_program(enum seccomp_filter filter, size_t *ret_count);
+
+#endif
