@@ -131,12 +131,17 @@ static int keep(struct httpparse *p, const uint8_t *in, size_t n, struct err *e)
 }
 
 /* How many of the bytes stay within the element of the present state. */
-static size_t run(enum state state, const uint8_t *in, size_t n)
+static size_t run(const struct httpparse *p, const uint8_t *in, size_t n)
 {
-    size_t i = 0;
+    size_t i = 0, room;
 
-    switch (state) {
-    case METHOD:
+    switch (p->state) {
+    case METHOD: /* one byte too many is enough to tell, however the input is cut */
+        room = HTTP_METHOD_MAX + 1 - (buf_len(&p->text) - p->mark);
+        n = n < room ? n : room;
+        while (i < n && http_token_chars[in[i]])
+            i++;
+        break;
     case NAME:
         while (i < n && http_token_chars[in[i]])
             i++;
@@ -354,7 +359,7 @@ static int step(struct httpparse *p, const uint8_t *in, size_t len, size_t *used
         [FIELD] = end_field,   [NAME] = end_name,         [LEAD] = end_lead,
         [VALUE] = end_value,   [VALUE_LF] = end_value_lf, [END_LF] = end_head,
     };
-    size_t n = run(p->state, in, len);
+    size_t n = run(p, in, len);
     int rc = n > 0 ? keep(p, in, n, e) : 0;
 
     *used += n;
