@@ -247,6 +247,7 @@ int wschannel_decode(struct wschannel_in *in, enum wschannel_framing framing, in
     enum jmsg_channel channel = JMSG_SHELL;
     int rc;
 
+    in->msg = m; /* the last message ends here: its buffers may move */
     if (payload.n > limits->message)
         return err_set(e, HC_ELIMIT, "message of %zu bytes; the limit is %zu", payload.n,
                        limits->message);
