@@ -117,9 +117,11 @@ static int header_scan(struct view header, const struct jmsg_limits *limits,
 int jmsg_header_scan(struct view header, const struct jmsg_limits *limits, struct jmsg_header *ret,
                      struct err *e)
 {
-    if (header_scan(header, limits, ret, NULL, e) < 0)
-        return err_wrap(e, "header");
-    return 0;
+    int rc = header_scan(header, limits, ret, NULL, e);
+
+    if (rc < 0)
+        err_wrap(e, "header");
+    return rc;
 }
 
 /* {} is the rule for a message without a parent; null is seen too. */

@@ -208,9 +208,12 @@ static int v1_part(int i, struct view text, const struct jmsg_limits *limits, st
 {
     const struct jsonscan_rules rules = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, limits->depth };
     struct jsonscan_value v = { 0 };
+    int rc = text.n > 0 ? jsonscan_text(text, &rules, &v, NULL, e) : 0;
 
-    if (text.n > 0 && jsonscan_text(text, &rules, &v, NULL, e) < 0)
-        return err_wrap(e, "%s", part_names[i]);
+    if (rc < 0) {
+        err_wrap(e, "%s", part_names[i]);
+        return rc;
+    }
     if (jsonscan_given(v))
         v.text = text; /* white space around it was signed by nobody, but is the client's */
     return accept_part(i, v, limits, ret, e);

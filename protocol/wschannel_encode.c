@@ -255,8 +255,10 @@ static int encode_legacy(struct wschannel_frame *f, enum jmsg_channel channel,
     struct jsonscan_value v[KEYS];
     int rc = jsonscan_object(parts[0], &rules, keys, KEYS, v, NULL, e);
 
-    if (rc < 0)
-        return err_wrap(e, "header"), rc;
+    if (rc < 0) {
+        err_wrap(e, "header");
+        return rc;
+    }
     if (m->buffer_count == 0) { /* receivers refuse a binary message without buffers */
         add_document(f, channel, parts, v, fill_date);
         return 0;
