@@ -45,6 +45,8 @@ void buf_free(struct buf *b)
 
 struct view buf_view(const struct buf *b)
 {
+    if (b->data == NULL)
+        return (struct view){ NULL, 0 }; /* NULL + 0 is undefined in C17 */
     return (struct view){ b->data + b->head, b->tail - b->head };
 }
 

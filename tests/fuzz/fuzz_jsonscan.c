@@ -106,6 +106,18 @@ static void use_object(struct view doc, struct jsonscan_value v, const struct js
     }
 }
 
+static int accepted_by_jansson(struct view doc)
+{
+    /* It takes a NUL byte for the end of the text. */
+    if (doc.n == 0 || memchr(doc.p, 0, doc.n) != NULL)
+        return 0;
+    json_t *value = json_loadb((const char *)doc.p, doc.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    int accepted = value != NULL;
+
+    json_decref(value);
+    return accepted;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n < 1)
@@ -118,9 +130,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     int rc = jsonscan_text(doc, &rules, &v, &notes, &e);
 
     check(rc == -e.code);
-    json_t *other = json_loadb((const char *)doc.p, doc.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    check(other == NULL || rc == 0 || rc == -HC_ELIMIT);
-    json_decref(other);
+    if (accepted_by_jansson(doc))
+        check(rc == 0 || rc == -HC_ELIMIT);
     if (rc < 0)
         return 0;
     check(notes.depth <= rules.depth);
