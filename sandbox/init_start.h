@@ -24,7 +24,8 @@
 struct err;
 
 enum {
-    INIT_REQUEST_FD = 3, /* SOCK_SEQPACKET, initmsg.h; EOF: nobody asks any more, init stays */
+    INIT_REQUEST_FD = 3, /* SOCK_SEQPACKET, initmsg.h; its end of file ends init and the sandbox: the
+                          * launcher holds a duplicate of the other side as long as it wants both */
     INIT_READY_FD = 4,   /* pipe, written by init_start_ready() or init_start_failed() */
     /* 0, 1 and 2 are the session's own /dev/null; nothing above 4 is open. */
 };

@@ -1,4 +1,61 @@
-int main(void)
+/*
+ * holdcell-init: pid 1 of a sandbox. Reaps orphans and does, through children that
+ * become the session's user, what the gateway asks to be done inside (initmsg.h).
+ *
+ * It shares the sandbox with hostile code and is guarded from it by another user
+ * id, by not being dumpable, and by never looking at anything the session wrote:
+ * it opens no path at all. How it is started: init_start.h.
+ */
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "drop.h"
+#include "err.h"
+#include "init_start.h"
+#include "server.h"
+
+static int drop_to_init(const struct init_start *start, struct err *e)
 {
-    return 0;
+    static const int fds[] = { 0, 1, 2, INIT_REQUEST_FD, INIT_READY_FD };
+    const struct drop_plan plan = {
+        .uid = 0,
+        .gid = 0,
+        .umask = 022,
+        .filter = DROP_FILTER_INIT,
+        .keep_capabilities = 1,
+        .new_session = 1,
+        .fds = fds,
+        .fd_count = sizeof fds / sizeof fds[0],
+        .exec_status_fd = -1,
+        .nofile = start->nofile,
+        .nproc = start->nproc,
+        .fsize_bytes = start->fsize_bytes,
+        /* Init itself needs no file; it enters the layer so that all of its children
+         * are in one and the same. */
+        .landlock = DROP_LANDLOCK_IF_THERE,
+    };
+
+    return drop_run(&plan, e);
+}
+
+int main(int argc, char **argv)
+{
+    struct init_start start;
+    struct err e = { 0 };
+    int r;
+
+    /* First of all: the exec made us dumpable, and the session's other processes may be there. */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        r = err_sys(&e, errno, "PR_SET_DUMPABLE");
+    else
+        r = init_start_parse(argc, argv, &start, &e);
+    if (r == 0)
+        r = drop_to_init(&start, &e);
+    if (r < 0) {
+        init_start_failed(INIT_READY_FD, &e);
+        _exit(1);
+    }
+    if (init_start_ready(INIT_READY_FD) < 0)
+        _exit(1); /* the launcher is gone */
+    _exit(server_run(INIT_REQUEST_FD, &start, &e) < 0);
 }
