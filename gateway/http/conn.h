@@ -66,9 +66,10 @@ void conn_resume(struct conn *c); /* they come in a later turn, never inside thi
  * end of the turn; large ones are written at once without a copy, and only what
  * the socket does not take is copied. */
 void conn_write(struct conn *c, const struct view *segments, size_t count);
-int conn_writable(struct conn *c);         /* 0: stop producing until drained() */
-size_t conn_queued(const struct conn *c);  /* bytes not yet taken by the socket */
-uint64_t conn_drain_ms(const struct conn *c); /* when a full socket last took bytes again; 0 never */
+int conn_writable(struct conn *c);        /* 0: stop producing until drained() */
+size_t conn_queued(const struct conn *c); /* bytes not yet taken by the socket */
+uint64_t
+conn_drain_ms(const struct conn *c); /* when a full socket last took bytes again; 0 never */
 
 /* The longest time that a full socket may take nothing; 0 = for ever. */
 void conn_set_stall(struct conn *c, uint64_t ms);
@@ -77,7 +78,7 @@ void conn_set_stall(struct conn *c, uint64_t ms);
  * a moment (a close with unread input would be a reset that destroys the answer
  * on its way), then closes. */
 void conn_finish(struct conn *c);
-void conn_abort(struct conn *c); /* closes now */
+void conn_abort(struct conn *c);      /* closes now */
 int conn_ended(const struct conn *c); /* 1 after finish, abort or a failure */
 
 #endif

@@ -32,6 +32,7 @@ struct turn *turn_close(struct turn *t);
 /* Runs the node once; nothing happens when it is queued already. A node added
  * while nodes run is run in the next turn. */
 void turn_add(struct turn *t, enum turn_kind kind, struct turn_node *n);
-void turn_remove(struct turn *t, enum turn_kind kind, struct turn_node *n); /* also when not queued */
+void turn_remove(struct turn *t, enum turn_kind kind,
+                 struct turn_node *n); /* also when not queued */
 
 #endif

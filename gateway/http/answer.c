@@ -1,0 +1,192 @@
+/* answer - writes responses (request.h): head, error model, the table of statuses. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "httpconn.h"
+#include "httphead.h"
+#include "jsonwrite.h"
+#include "log.h"
+#include "server.h"
+#include "websocket.h"
+
+enum { HEAD_MAX = 16 * 1024, ERROR_MAX = 8 * 1024 };
+
+static struct httpconn *httpconn_of(struct request *r)
+{
+    return (struct httpconn *)((char *)r - offsetof(struct httpconn, request));
+}
+
+/* One line per request that changes something or went wrong; never the query,
+ * which may hold a token. */
+static void log_answer(struct httpconn *h, int status)
+{
+    static struct log_limit limit;
+    const struct http_head *head = h->request.head;
+    char method[HTTP_METHOD_MAX * 4 + 1], path[400];
+
+    if (head == NULL ||
+        (status < 500 && status != 401 && status != 403 && view_equals(head->method, "GET")))
+        return;
+    if (!log_allowed(&limit, 600))
+        return;
+    log_escape(head->method.p, head->method.n, method, sizeof method);
+    log_escape(head->path.p, head->path.n, path, sizeof path);
+    log_info("request", "method=%s path=%s status=%d ms=%llu", method, path, status,
+             (unsigned long long)(loop_now_ms(h->server->loop) - h->since_ms));
+}
+
+static int write_head(struct httpconn *h, const struct answer *a, int close, struct buf *out)
+{
+    int bare = a->status == 204 || a->status == 304;
+
+    if (buf_addf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", a->status, http_reason(a->status),
+                 server_date()) != 0)
+        return -1;
+    if (!bare && buf_addf(out, "Content-Length: %zu\r\n", a->body.n) != 0)
+        return -1;
+    if (!bare && a->type != NULL && buf_addf(out, "Content-Type: %s\r\n", a->type) != 0)
+        return -1;
+    if (buf_addf(out, "Cache-Control: %s\r\n",
+                 a->cache_control != NULL ? a->cache_control : "no-store") != 0)
+        return -1;
+    if (close ? buf_add_str(out, "Connection: close\r\n") != 0
+              : (!h->minor && buf_add_str(out, "Connection: keep-alive\r\n") != 0))
+        return -1;
+    if (buf_add_str(out, h->server->headers) != 0 ||
+        (a->headers != NULL && buf_add_str(out, a->headers) != 0))
+        return -1;
+    return buf_add_str(out, "\r\n");
+}
+
+void request_answer(struct request *r, const struct answer *a)
+{
+    struct httpconn *h = httpconn_of(r);
+    int close = a->close || !h->keep || h->server->stopping;
+    struct view segments[2];
+    autobuf struct buf head;
+
+    log_answer(h, a->status);
+    buf_init(&head, HEAD_MAX);
+    if (write_head(h, a, close, &head) != 0) {
+        conn_abort(h->conn); /* no memory */
+        httpconn_answered(h, 1);
+        return;
+    }
+    segments[0] = buf_view(&head);
+    segments[1] = a->body;
+    conn_write(h->conn, segments, a->body.n > 0 && !h->head_only && a->status != 204 ? 2 : 1);
+    httpconn_answered(h, close);
+}
+
+void request_last(struct request *r)
+{
+    httpconn_of(r)->keep = 0;
+}
+
+void request_empty(struct request *r, int status)
+{
+    request_answer(r, &(struct answer){ .status = status });
+}
+
+void request_json(struct request *r, int status, struct jsonwrite *w, struct buf *body,
+                  const char *location)
+{
+    struct err e = { 0 };
+    char headers[1024] = "";
+
+    if (jsonwrite_finish(w, &e) != 0) {
+        buf_free(body);
+        request_failed(r, &e);
+        return;
+    }
+    if (location != NULL)
+        snprintf(headers, sizeof headers, "Location: %s\r\n", location);
+    request_answer(r, &(struct answer){ .status = status,
+                                        .type = "application/json",
+                                        .body = buf_view(body),
+                                        .headers = headers });
+    buf_free(body);
+}
+
+static void answer_error(struct request *r, int status, const char *message)
+{
+    struct httpconn *h = httpconn_of(r);
+    char allow[sizeof h->match.allow + 16] = "";
+    struct jsonwrite w;
+    autobuf struct buf body;
+
+    buf_init(&body, ERROR_MAX);
+    w = jsonwrite_to(&body);
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "reason");
+    jsonwrite_str(&w, http_reason(status));
+    jsonwrite_key(&w, "message");
+    jsonwrite_str(&w, message);
+    jsonwrite_end(&w);
+    if (jsonwrite_finish(&w, NULL) != 0)
+        buf_clear(&body);
+    if (status == 405)
+        snprintf(allow, sizeof allow, "Allow: %s\r\n", h->match.allow);
+    request_answer(r, &(struct answer){ .status = status,
+                                        .type = "application/json",
+                                        .body = buf_view(&body),
+                                        .headers = status == 426   ? "Sec-WebSocket-Version: 13\r\n"
+                                                                     "Upgrade: websocket\r\n"
+                                                   : status == 503 ? "Retry-After: 1\r\n"
+                                                                   : allow });
+}
+
+void request_error(struct request *r, int status, const char *fmt, ...)
+{
+    char message[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    answer_error(r, status, message);
+}
+
+int status_of_error(int code)
+{
+    static const struct {
+        int code, status;
+    } table[] = {
+        { HC_EPARSE, 400 }, { EINVAL, 400 },    { HC_EAUTH, 401 },  { EACCES, 403 },
+        { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
+        { EEXIST, 409 },    { HC_EGONE, 410 },  { EMSGSIZE, 413 },  { EAGAIN, 503 },
+        { EBUSY, 503 },     { ENOMEM, 503 },    { ETIMEDOUT, 504 },
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code)
+            return table[i].status;
+    return 500;
+}
+
+void request_failed(struct request *r, const struct err *e)
+{
+    answer_error(r, status_of_error(e->code), e->msg);
+}
+
+struct websocket *request_upgrade(struct request *r, const char *accept, const char *protocol,
+                                  const struct websocket_ops *ops, void *arg)
+{
+    struct httpconn *h = httpconn_of(r);
+    char head[512];
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                     "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n%s%s%s\r\n",
+                     accept, protocol != NULL ? "Sec-WebSocket-Protocol: " : "",
+                     protocol != NULL ? protocol : "", protocol != NULL ? "\r\n" : "");
+    struct view segment = { (const uint8_t *)head, (size_t)n };
+
+    check(n > 0 && (size_t)n < sizeof head && h->state == HTTPCONN_HANDLER);
+    conn_write(h->conn, &segment, 1);
+    h->upgraded = 1;
+    h->state = HTTPCONN_OVER;
+    return websocket_new(h->server, h->conn, ops, arg);
+}

@@ -1,0 +1,227 @@
+/*
+ * auth - see auth.h. Tokens are compared as SHA-256 digests, in a time that
+ * depends on neither their content nor their length.
+ */
+#include "auth.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+#include <string.h>
+
+#include "buf.h"
+#include "err.h"
+#include "hex.h"
+#include "httphead.h"
+#include "httpurl.h"
+
+enum { TOKEN_MAX = 8192 }; /* longer than a request line or field can be */
+
+struct auth {
+    int has_token, loopback;
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    char *allow_origin, *allow_hosts; /* owned, never NULL */
+};
+
+static int digest_token(struct view token, uint8_t out[SHA256_DIGEST_LENGTH])
+{
+    return EVP_Digest(token.p, token.n, out, NULL, EVP_sha256(), NULL) == 1;
+}
+
+int auth_new(const struct auth_config *config, struct auth **ret, struct err *e)
+{
+    struct auth *a = xcalloc(1, sizeof *a);
+
+    a->has_token = config->token != NULL && config->token[0] != '\0';
+    a->loopback = config->loopback;
+    a->allow_origin = xstrdup(config->allow_origin != NULL ? config->allow_origin : "");
+    a->allow_hosts = xstrdup(config->allow_hosts != NULL ? config->allow_hosts : "");
+    if (a->has_token && !digest_token(view_cstr(config->token), a->digest)) {
+        auth_free(a);
+        return err_set(e, EIO, "libcrypto has no SHA-256");
+    }
+    *ret = a;
+    return 0;
+}
+
+struct auth *auth_free(struct auth *a)
+{
+    if (a == NULL)
+        return NULL;
+    OPENSSL_cleanse(a->digest, sizeof a->digest);
+    free(a->allow_origin);
+    free(a->allow_hosts);
+    free(a);
+    return NULL;
+}
+
+/* ---- token ---------------------------------------------------------------- */
+
+static int token_right(const struct auth *a, struct view token)
+{
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+
+    return digest_token(token, digest) && equal_secret(digest, a->digest, sizeof digest);
+}
+
+/* `token T` and `Bearer T`: any case, any run of blanks between. */
+static struct view header_token(const struct http_head *head)
+{
+    static const char *const schemes[] = { "token", "bearer" };
+    struct view v = http_value(head, "authorization");
+
+    for (unsigned i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t n = strlen(schemes[i]);
+
+        if (v.n <= n || !view_equals_nocase((struct view){ v.p, n }, schemes[i]) ||
+            (v.p[n] != ' ' && v.p[n] != '\t'))
+            continue;
+        while (n < v.n && (v.p[n] == ' ' || v.p[n] == '\t'))
+            n++;
+        return (struct view){ v.p + n, v.n - n };
+    }
+    return (struct view){ 0 };
+}
+
+/* The one in the query is looked at first; an empty one counts as none. */
+static int authenticated(const struct auth *a, const struct http_head *head)
+{
+    autobuf struct buf query;
+    struct view token;
+
+    buf_init(&query, TOKEN_MAX);
+    if (http_query_get(head->query, "token", &query, NULL) < 0)
+        return 0;
+    token = buf_len(&query) > 0 ? buf_view(&query) : header_token(head);
+    return token.n > 0 && token_right(a, token);
+}
+
+/* ---- Origin and Host ------------------------------------------------------ */
+
+static int equal_nocase(struct view a, struct view b)
+{
+    if (a.n != b.n)
+        return 0;
+    for (size_t i = 0; i < a.n; i++) {
+        uint8_t x = a.p[i], y = b.p[i];
+
+        x = x >= 'A' && x <= 'Z' ? (uint8_t)(x | 0x20) : x;
+        y = y >= 'A' && y <= 'Z' ? (uint8_t)(y | 0x20) : y;
+        if (x != y)
+            return 0;
+    }
+    return 1;
+}
+
+/* A browser sends Origin with every request that another page makes it send and
+ * that could change something, and with every WebSocket. */
+static int origin_allowed(const struct auth *a, const struct http_head *head)
+{
+    struct view origin = http_value(head, "origin"), netloc;
+    const uint8_t *p;
+
+    if (origin.n == 0 || head->host.n == 0 || strcmp(a->allow_origin, "*") == 0)
+        return 1;
+    if (a->allow_origin[0] != '\0' && view_equals(origin, a->allow_origin))
+        return 1;
+    p = memmem(origin.p, origin.n, "://", 3);
+    if (p == NULL) /* "null" too */
+        return 0;
+    netloc = (struct view){ p + 3, origin.n - (size_t)(p + 3 - origin.p) };
+    return equal_nocase(netloc, head->host);
+}
+
+static struct view host_name(struct view host)
+{
+    const uint8_t *end;
+
+    if (host.n > 0 && host.p[0] == '[')
+        end = memchr(host.p, ']', host.n);
+    else
+        end = memchr(host.p, ':', host.n);
+    if (end == NULL)
+        return host;
+    return (struct view){ host.p, (size_t)(end - host.p) + (host.p[0] == '[') };
+}
+
+static int ends_with_nocase(struct view v, const char *end)
+{
+    size_t n = strlen(end);
+
+    return v.n >= n && view_equals_nocase((struct view){ v.p + v.n - n, n }, end);
+}
+
+/* 127.0.0.0/8 as four decimal numbers; other spellings are not needed by anybody. */
+static int is_loopback_v4(struct view v)
+{
+    unsigned parts = 0, digits = 0, value = 0, first = 0;
+
+    for (size_t i = 0; i <= v.n; i++) {
+        if (i == v.n || v.p[i] == '.') {
+            if (digits == 0 || digits > 3 || value > 255)
+                return 0;
+            if (parts++ == 0)
+                first = value;
+            digits = value = 0;
+        } else if (v.p[i] >= '0' && v.p[i] <= '9') {
+            value = value * 10 + (v.p[i] - '0');
+            digits++;
+        } else {
+            return 0;
+        }
+    }
+    return parts == 4 && first == 127;
+}
+
+static int in_list(const char *list, struct view name)
+{
+    while (*list != '\0') {
+        size_t n = strcspn(list, ","), skip = strspn(list, " ");
+
+        if (skip <= n) {
+            struct view item = { (const uint8_t *)list + skip, n - skip };
+
+            while (item.n > 0 && item.p[item.n - 1] == ' ')
+                item.n--;
+            if (item.n > 0 && equal_nocase(item, name))
+                return 1;
+        }
+        list += n + (list[n] == ',');
+    }
+    return 0;
+}
+
+/* DNS rebinding: a page at a name that its owner points to 127.0.0.1 has our
+ * address as its own origin, but not a name that is ours. */
+static int host_allowed(const struct auth *a, const struct http_head *head)
+{
+    struct view name = host_name(head->host);
+
+    if (!a->loopback || head->host.n == 0)
+        return 1;
+    if (view_equals_nocase(name, "localhost") || ends_with_nocase(name, ".localhost") ||
+        view_equals(name, "[::1]") || is_loopback_v4(name))
+        return 1;
+    return in_list(a->allow_hosts, name);
+}
+
+int auth_check(const struct auth *a, const struct http_head *head, int websocket, int open,
+               struct principal *ret, struct err *e)
+{
+    *ret = (struct principal){ .name = "default" };
+    if (a->has_token) {
+        if (open || authenticated(a, head))
+            return 0;
+        err_set(e, HC_EAUTH, "a valid token is needed");
+        return 401;
+    }
+    if (!host_allowed(a, head)) {
+        err_set(e, EPERM, "this name of the server is not allowed (Host)");
+        return 403;
+    }
+    if (!origin_allowed(a, head)) {
+        err_set(e, EPERM, websocket ? "this Origin is not allowed" : "Not Found");
+        return websocket ? 403 : 404;
+    }
+    return 0;
+}

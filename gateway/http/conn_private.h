@@ -1,0 +1,63 @@
+/*
+ * conn_private - what conn.c (life and input), connwrite.c (output) and conns.c
+ * (all connections) share. Nobody else includes it.
+ */
+#ifndef HC_CONN_PRIVATE_H
+#define HC_CONN_PRIVATE_H
+
+#include "conn.h"
+
+enum {
+    CONN_READ_SIZE = 64 * 1024, /* one recv; also bounds what is kept while paused */
+    CONN_LINGER_MS = 2000,      /* from our FIN to the close */
+};
+
+enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_DEAD };
+
+struct conns {
+    struct loop *loop; /* borrowed */
+    struct turn *turn; /* owned */
+    struct loop_timer *timer;
+    uint64_t tick_ms;
+    struct conn *first, *last; /* owned list; last was heard of last */
+    unsigned count;
+    uint8_t scratch[CONN_READ_SIZE]; /* callbacks do not nest: one for all */
+};
+
+struct conn {
+    struct conns *all;
+    struct conn *prev, *next;
+    const struct conn_ops *ops;
+    void *arg;
+    struct loop_poll *poll;
+    struct turn_node work, flush;
+    int fd;
+    enum conn_state state;
+    int events; /* what poll waits for */
+    unsigned paused : 1;
+    unsigned blocked : 1;    /* the socket is full: out waits for it */
+    unsigned over : 1;       /* the queue was above its mark and drained() is due */
+    unsigned resuming : 1;   /* input is to be delivered by work */
+    unsigned delivering : 1; /* inside deliver() */
+    unsigned eof : 1;        /* recv said so */
+    unsigned eof_told : 1;
+    unsigned fin : 1; /* we have sent ours */
+    struct buf in;    /* taken from the socket, not yet by the protocol */
+    struct buf out;
+    uint64_t stall_ms, progress_ms, drain_ms, linger_until_ms;
+    size_t dropped;
+};
+
+void conn_update_events(struct conn *c);
+void conn_kill(
+    struct conn *c); /* the descriptor goes now, the object after closed(), from the loop */
+void conn_flush(struct conn *c);    /* writes the queue until the socket is full */
+void conn_send_fin(struct conn *c); /* the queue is empty: no more will come from us */
+void conn_on_flush(void *arg);      /* the TURN_FLUSH node */
+void conn_tick(struct conn *c, uint64_t now);
+
+void conns_add(struct conns *all, struct conn *c);
+void conns_remove(struct conns *all, struct conn *c);
+void conns_heard(struct conns *all, struct conn *c); /* moves it to the end of the list */
+
+#endif

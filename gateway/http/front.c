@@ -1,0 +1,244 @@
+/* front - see front.h: puts the server together from the settings, and ends it. */
+#include "front.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "auth.h"
+#include "buf.h"
+#include "err.h"
+#include "httpurl.h"
+#include "jupyter.h"
+#include "loop.h"
+#include "router.h"
+#include "server.h"
+
+enum {
+    HEADERS_MAX = 16 * 1024,
+    FD_RESERVE = 256, /* descriptors for everything that is no connection */
+    STOP_TICK_MS = 10,
+    STOP_ABORT_MS = 2500, /* then what has not closed is closed */
+    DEFAULT_CONNECTIONS = 4096,
+};
+
+#define DEFAULT_WS_MESSAGE ((size_t)128 << 20)
+#define BODIES_MAX         ((size_t)64 << 20)
+
+struct front {
+    struct loop *loop; /* borrowed */
+    struct server *server;
+    struct jupyter jupyter;
+    struct loop_timer *stop_timer;
+    uint64_t stopped_ms;
+    void (*done)(void *arg);
+    void *done_arg;
+};
+
+static const char *set(const char *s)
+{
+    return s != NULL && s[0] != '\0' ? s : NULL;
+}
+
+static uint64_t or_default(uint64_t value, uint64_t fallback)
+{
+    return value != 0 ? value : fallback;
+}
+
+/* ---- what every answer carries -------------------------------------------- */
+
+/* A value with a line break would be a header of its own. */
+static int add_header(struct buf *b, const char *name, const char *value, struct err *e)
+{
+    if (set(value) == NULL)
+        return 0;
+    for (const char *p = value; *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return err_set(e, EINVAL, "the value of %s has a control character", name);
+    if (buf_addf(b, "%s: %s\r\n", name, value) != 0)
+        return err_set(e, EINVAL, "the value of %s is too long", name);
+    return 0;
+}
+
+static int common_headers(const struct front_config *c, char **ret, struct err *e)
+{
+    autobuf struct buf b;
+    int rc;
+
+    buf_init(&b, HEADERS_MAX);
+    if ((rc = add_header(&b, "X-Content-Type-Options", "nosniff", e)) != 0 ||
+        (rc = add_header(&b, "Content-Security-Policy",
+                         "frame-ancestors 'self'; default-src 'none'", e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Allow-Origin", c->allow_origin, e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Allow-Credentials", c->allow_credentials, e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Allow-Headers", c->allow_headers, e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Allow-Methods", c->allow_methods, e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Expose-Headers", c->expose_headers, e)) != 0 ||
+        (rc = add_header(&b, "Access-Control-Max-Age", c->max_age, e)) != 0)
+        return rc;
+    *ret = view_dup(buf_view(&b));
+    return 0;
+}
+
+/* Who opens the server to an origin and says no more means what clients need. */
+static int preflight_headers(const struct front_config *c, char **ret, struct err *e)
+{
+    int open = set(c->allow_origin) != NULL;
+    autobuf struct buf b;
+    int rc;
+
+    buf_init(&b, HEADERS_MAX);
+    if (open && set(c->allow_headers) == NULL &&
+        (rc = add_header(&b, "Access-Control-Allow-Headers", "accept, content-type, authorization",
+                         e)) != 0)
+        return rc;
+    if (open && set(c->allow_methods) == NULL &&
+        (rc = add_header(&b, "Access-Control-Allow-Methods",
+                         "GET, PUT, POST, PATCH, DELETE, OPTIONS", e)) != 0)
+        return rc;
+    *ret = buf_len(&b) > 0 ? view_dup(buf_view(&b)) : xstrdup("");
+    return 0;
+}
+
+/* ---- settings ------------------------------------------------------------- */
+
+static int is_loopback(int fd)
+{
+    struct sockaddr_storage addr = { 0 };
+    socklen_t n = sizeof addr;
+
+    if (getsockname(fd, (struct sockaddr *)&addr, &n) != 0)
+        return 0;
+    if (addr.ss_family == AF_INET)
+        return ntohl(((struct sockaddr_in *)&addr)->sin_addr.s_addr) >> 24 == 127;
+    if (addr.ss_family == AF_INET6) {
+        const struct in6_addr *a = &((struct sockaddr_in6 *)&addr)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
+    }
+    return 0;
+}
+
+static unsigned connection_limit(unsigned asked)
+{
+    struct rlimit limit;
+    unsigned want = asked != 0 ? asked : DEFAULT_CONNECTIONS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return want;
+    if (limit.rlim_cur <= 2 * FD_RESERVE)
+        return want < limit.rlim_cur / 2 ? want : (unsigned)(limit.rlim_cur / 2);
+    return want < limit.rlim_cur - FD_RESERVE ? want : (unsigned)(limit.rlim_cur - FD_RESERVE);
+}
+
+static struct server_limits limits_of(const struct front_config *c)
+{
+    struct server_limits l = {
+        .connections = connection_limit(c->max_connections),
+        .head_ms = or_default(c->head_ms, 10000),
+        .body_ms = or_default(c->body_ms, 30000),
+        .idle_ms = or_default(c->idle_ms, 75000),
+        .stall_ms = or_default(c->stall_ms, 30000),
+        .ws_ping_ms = c->ws_ping_set ? c->ws_ping_ms : or_default(c->ws_ping_ms, 30000),
+        .ws_message = (size_t)or_default(c->ws_message_max, DEFAULT_WS_MESSAGE),
+        .bodies = BODIES_MAX,
+    };
+
+    l.ws_messages = 4 * l.ws_message;
+    return l;
+}
+
+static int base_url_of(const struct front_config *c, const char **ret, struct err *e)
+{
+    const char *base = set(c->base_url) != NULL ? c->base_url : "/";
+
+    if (base[0] != '/' || strpbrk(base, "?# \r\n") != NULL || !http_percent_valid(view_cstr(base)))
+        return err_set(e, EINVAL, "'%s' is no base URL: it begins with '/'", base);
+    *ret = base;
+    return 0;
+}
+
+/* ---- life ----------------------------------------------------------------- */
+
+static int server_of(struct front *f, const struct front_config *config, const char *base,
+                     int listen_fd, struct err *e)
+{
+    autofree char *headers = NULL, *preflight = NULL;
+    struct server_limits limits = limits_of(config);
+    struct auth *auth = NULL;
+    int rc;
+
+    if ((rc = common_headers(config, &headers, e)) != 0 ||
+        (rc = preflight_headers(config, &preflight, e)) != 0 ||
+        (rc = auth_new(&(struct auth_config){ .token = config->token,
+                                              .allow_origin = config->allow_origin,
+                                              .allow_hosts = config->allow_hosts,
+                                              .loopback = is_loopback(listen_fd) },
+                       &auth, e)) != 0)
+        return rc;
+    f->server = server_new(f->loop, router_new(base), auth, take_ptr(headers), take_ptr(preflight),
+                           &limits);
+    return 0;
+}
+
+int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
+                const struct front_config *config, int listen_fd, struct front **ret, struct err *e)
+{
+    struct front *f = xcalloc(1, sizeof *f);
+    const char *base;
+    int rc;
+
+    f->loop = l;
+    if ((rc = base_url_of(config, &base, e)) != 0 ||
+        (rc = server_of(f, config, base, listen_fd, e)) != 0) {
+        free(f);
+        return rc;
+    }
+    f->jupyter = (struct jupyter){
+        .server = f->server,
+        .sessions = s,
+        .specs = specs,
+        .base = router_base(f->server->router),
+        .version = set(config->version) != NULL ? config->version : "0",
+        .list_kernels = !config->no_list_kernels,
+        .started_us = clock_realtime_us(),
+    };
+    router_add(f->server->router, jupyter_routes, jupyter_route_count, &f->jupyter);
+    rc = server_listen(f->server, listen_fd, e);
+    if (rc != 0) {
+        f->server = server_free(f->server);
+        free(f);
+        return rc;
+    }
+    *ret = f;
+    return 0;
+}
+
+static void on_stop_tick(void *arg)
+{
+    struct front *f = arg;
+    void (*done)(void *arg) = f->done;
+    void *done_arg = f->done_arg;
+
+    if (loop_now_ms(f->loop) - f->stopped_ms >= STOP_ABORT_MS)
+        server_abort(f->server);
+    if (server_connections(f->server) > 0 || f->jupyter.calls > 0)
+        return;
+    f->stop_timer = loop_timer_close(f->stop_timer);
+    f->server = server_free(f->server);
+    free(f);
+    done(done_arg);
+}
+
+void front_stop(struct front *f, void (*done)(void *arg), void *arg)
+{
+    check(f->done == NULL);
+    f->done = done;
+    f->done_arg = arg;
+    f->stopped_ms = loop_now_ms(f->loop);
+    server_stop(f->server);
+    f->stop_timer = loop_timer_start(f->loop, 0, STOP_TICK_MS, on_stop_tick, f);
+}

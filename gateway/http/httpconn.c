@@ -1,0 +1,367 @@
+/*
+ * httpconn - see httpconn.h. One request at a time: while a handler works,
+ * nothing is read, so that what a client pipelines is bounded by one read; while
+ * the client does not take its answers, no further request is looked at.
+ */
+#include "httpconn.h"
+
+#include <string.h>
+
+#include "auth.h"
+#include "err.h"
+#include "httphead.h"
+#include "httpparse.h"
+#include "server.h"
+#include "websocket.h"
+
+enum {
+    BODY_TOTAL = 10,      /* times the limit between two bytes: the limit of a whole body */
+    HEAD_GRACE_MS = 2000, /* a head that takes longer may be given up for a new connection */
+};
+
+static uint64_t now_ms(const struct httpconn *h)
+{
+    return loop_now_ms(h->server->loop);
+}
+
+static void waiting_add(struct httpconn *h)
+{
+    h->waiting = 1;
+    h->prev_waiting = NULL;
+    h->next_waiting = h->server->waiting;
+    if (h->next_waiting != NULL)
+        h->next_waiting->prev_waiting = h;
+    h->server->waiting = h;
+}
+
+static void waiting_remove(struct httpconn *h)
+{
+    if (!h->waiting)
+        return;
+    h->waiting = 0;
+    if (h->prev_waiting != NULL)
+        h->prev_waiting->next_waiting = h->next_waiting;
+    else
+        h->server->waiting = h->next_waiting;
+    if (h->next_waiting != NULL)
+        h->next_waiting->prev_waiting = h->prev_waiting;
+}
+
+struct request *request_find(struct server *s, uint64_t token)
+{
+    for (struct httpconn *h = s->waiting; h != NULL; h = h->next_waiting)
+        if (h->request.token == token)
+            return conn_ended(h->conn) ? NULL : &h->request;
+    return NULL;
+}
+
+static void body_release(struct httpconn *h)
+{
+    h->server->body_bytes -= buf_len(&h->body);
+    buf_release(&h->body);
+}
+
+static void await_head(struct httpconn *h)
+{
+    waiting_remove(h);
+    body_release(h);
+    route_match_clear(&h->match);
+    httpparse_reset(h->parse);
+    h->request.head = NULL;
+    h->state = HTTPCONN_HEAD;
+    h->started = 0;
+    h->minor = 1;
+    h->head_only = 0;
+    h->since_ms = now_ms(h);
+}
+
+void httpconn_answered(struct httpconn *h, int close)
+{
+    await_head(h);
+    if (close) {
+        h->state = HTTPCONN_OVER;
+        conn_finish(h->conn);
+        return;
+    }
+    h->draining = !conn_writable(h->conn);
+    if (h->draining)
+        conn_pause(h->conn);
+    else
+        conn_resume(h->conn);
+}
+
+/* ---- a request ------------------------------------------------------------ */
+
+/* In the list before the handler runs: what it begins may end within its call. */
+static void dispatch(struct httpconn *h)
+{
+    uint64_t token = h->request.token;
+
+    h->request.body = buf_view(&h->body);
+    h->request.params = h->match.params;
+    h->state = HTTPCONN_HANDLER;
+    waiting_add(h);
+    h->match.route->handler(&h->request, h->match.arg);
+    if (h->state == HTTPCONN_HANDLER && h->request.token == token)
+        conn_pause(h->conn);
+}
+
+static void start_body(struct httpconn *h, const struct http_head *head)
+{
+    h->state = HTTPCONN_BODY;
+    h->since_ms = h->progress_ms = now_ms(h);
+    h->body_left = head->length;
+    httpchunk_init(&h->chunk, h->match.route->body_max);
+    if (head->expect_continue) {
+        struct view go = VIEW_STR("HTTP/1.1 100 Continue\r\n\r\n");
+
+        conn_write(h->conn, &go, 1);
+    }
+}
+
+/* Route, right and size, before a byte of the body is read. Returns 0 or a status. */
+static int admit(struct httpconn *h, const struct http_head *head, struct err *e)
+{
+    int found = router_match(h->server->router, head->method, head->path, &h->match), status;
+    int options = view_equals(head->method, "OPTIONS");
+
+    if (options && view_equals(head->target, "*"))
+        return 0;
+    if (found == 404) {
+        err_set(e, HC_EPARSE, "Not Found");
+        return 404; /* before the token is asked for: clients probe for what is not there */
+    }
+    if (options)
+        return 0;
+    status = auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
+                        h->match.route->flags & ROUTE_OPEN, &h->request.principal, e);
+    if (status != 0)
+        return status;
+    if (found == 405) {
+        err_set(e, HC_EPARSE, "Method Not Allowed");
+        return 405;
+    }
+    if (head->body != HTTP_BODY_NONE &&
+        (head->length > h->match.route->body_max || h->match.route->body_max == 0)) {
+        err_set(e, HC_ELIMIT, "the body may have at most %zu bytes", h->match.route->body_max);
+        return 413;
+    }
+    return 0;
+}
+
+static void head_complete(struct httpconn *h)
+{
+    const struct http_head *head = httpparse_head(h->parse);
+    struct err e = { 0 };
+    int status;
+
+    h->request.head = head;
+    h->request.token = ++h->server->next_token;
+    h->keep = head->keep_alive != 0;
+    h->minor = head->minor == 1;
+    h->head_only = view_equals(head->method, "HEAD");
+    status = admit(h, head, &e);
+    if (status != 0 || view_equals(head->method, "OPTIONS")) {
+        if (head->body != HTTP_BODY_NONE)
+            h->keep = 0; /* the body is not read: nothing behind it can be found */
+        if (status != 0)
+            request_error(&h->request, status, "%s", e.msg);
+        else
+            request_answer(&h->request,
+                           &(struct answer){ .status = 200, .headers = h->server->preflight });
+        return;
+    }
+    if (head->body == HTTP_BODY_NONE)
+        dispatch(h);
+    else
+        start_body(h, head);
+}
+
+/* What cannot go on: an answer, and the end of the connection. */
+static void refuse(struct httpconn *h, int status, const char *message)
+{
+    h->keep = 0;
+    request_error(&h->request, status, "%s", message);
+}
+
+static size_t feed_head(struct httpconn *h, struct view in)
+{
+    struct err e = { 0 };
+    size_t used;
+    int rc = httpparse_feed(h->parse, in.p, in.n, &used, &e);
+
+    if (rc < 0) {
+        refuse(h, httpparse_status(h->parse), e.msg);
+        return in.n;
+    }
+    if (!h->started) {
+        h->started = 1;
+        h->since_ms = now_ms(h);
+    }
+    if (rc > 0)
+        head_complete(h);
+    return used;
+}
+
+/* 0, or the status to answer with. */
+static int keep_body(struct httpconn *h, struct view data)
+{
+    struct server *s = h->server;
+
+    if (data.n > s->limits.bodies || s->body_bytes > s->limits.bodies - data.n ||
+        buf_add_view(&h->body, data) != 0)
+        return 503;
+    s->body_bytes += data.n;
+    return 0;
+}
+
+static size_t feed_body(struct httpconn *h, struct view in)
+{
+    struct view data = { in.p, in.n < h->body_left ? in.n : (size_t)h->body_left };
+    size_t used = data.n;
+    struct err e = { 0 };
+    int done;
+
+    h->progress_ms = now_ms(h);
+    if (h->request.head->body == HTTP_BODY_CHUNKED) {
+        done = httpchunk_feed(&h->chunk, in.p, in.n, &used, &data, &e);
+        if (done < 0) {
+            refuse(h, httpchunk_status(&h->chunk), e.msg);
+            return in.n;
+        }
+    } else {
+        h->body_left -= used;
+        done = h->body_left == 0;
+    }
+    if (keep_body(h, data) != 0) {
+        refuse(h, 503, "the server holds too many request bodies");
+        return in.n;
+    }
+    if (done)
+        dispatch(h);
+    return used;
+}
+
+/* ---- the connection ------------------------------------------------------- */
+
+static void free_httpconn(struct httpconn *h)
+{
+    waiting_remove(h);
+    body_release(h);
+    route_match_clear(&h->match);
+    h->parse = httpparse_free(h->parse);
+    free(h);
+}
+
+static size_t on_data(void *arg, struct view in)
+{
+    struct httpconn *h = arg;
+    size_t used;
+
+    check(h->state == HTTPCONN_HEAD || h->state == HTTPCONN_BODY);
+    used = h->state == HTTPCONN_HEAD ? feed_head(h, in) : feed_body(h, in);
+    if (h->upgraded)
+        free_httpconn(h); /* the connection is the WebSocket's now */
+    return used;
+}
+
+/* The client may only have closed its sending side: what was asked is answered,
+ * since this comes after the input in order. */
+static void on_eof(void *arg)
+{
+    struct httpconn *h = arg;
+
+    conn_finish(h->conn);
+}
+
+static void on_drained(void *arg)
+{
+    struct httpconn *h = arg;
+
+    if (!h->draining)
+        return;
+    h->draining = 0;
+    h->since_ms = now_ms(h);
+    conn_resume(h->conn);
+}
+
+static void on_tick(void *arg, uint64_t now)
+{
+    struct httpconn *h = arg;
+    const struct server_limits *l = &h->server->limits;
+
+    if (h->state == HTTPCONN_HEAD && !h->draining) {
+        /* A new connection has to ask soon; one that has asked may rest. */
+        int fresh = h->request.token == 0;
+
+        if (h->started && now - h->since_ms >= l->head_ms)
+            refuse(h, 408, "the request did not come in time");
+        else if (!h->started && now - h->since_ms >= (fresh ? l->head_ms : l->idle_ms))
+            conn_finish(h->conn);
+    } else if (h->state == HTTPCONN_BODY && (now - h->progress_ms >= l->body_ms ||
+                                             now - h->since_ms >= BODY_TOTAL * l->body_ms)) {
+        refuse(h, 408, "the body of the request did not come in time");
+    }
+}
+
+static int on_idle(void *arg)
+{
+    struct httpconn *h = arg;
+
+    return h->state == HTTPCONN_HEAD && conn_queued(h->conn) == 0 &&
+           (!h->started || now_ms(h) - h->since_ms > HEAD_GRACE_MS);
+}
+
+static void on_closed(void *arg)
+{
+    free_httpconn(arg);
+}
+
+static const struct conn_ops ops = {
+    .data = on_data,
+    .eof = on_eof,
+    .drained = on_drained,
+    .tick = on_tick,
+    .idle = on_idle,
+    .closed = on_closed,
+};
+
+static struct httpconn *httpconn_new(struct server *s, int fd)
+{
+    struct httpconn *h = xcalloc(1, sizeof *h);
+
+    h->server = h->request.server = s;
+    h->parse = httpparse_new(NULL);
+    h->minor = 1;
+    buf_init(&h->body, SIZE_MAX / 2); /* bounded by route and server */
+    route_match_init(&h->match);
+    h->conn = conn_new(s->conns, fd, &ops, h);
+    conn_set_stall(h->conn, s->limits.stall_ms);
+    h->since_ms = now_ms(h);
+    return h;
+}
+
+void httpconn_start(struct server *s, int fd)
+{
+    httpconn_new(s, fd);
+}
+
+void httpconn_refuse(struct server *s, int fd)
+{
+    struct httpconn *h = httpconn_new(s, fd);
+
+    refuse(h, 503, "the server has too many connections");
+}
+
+int httpconn_is(const struct conn *c)
+{
+    return conn_ops(c) == &ops;
+}
+
+void httpconn_stop(struct conn *c)
+{
+    struct httpconn *h = conn_arg(c);
+
+    if (h->state == HTTPCONN_HEAD)
+        conn_finish(c);
+}

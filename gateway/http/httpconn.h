@@ -1,0 +1,56 @@
+/*
+ * httpconn - the HTTP/1.x life of one connection: heads, bodies, one request
+ * after the other in order, deadlines. Ends as a WebSocket or with the connection.
+ */
+#ifndef HC_HTTPCONN_H
+#define HC_HTTPCONN_H
+
+#include "conn.h"
+#include "httpchunk.h"
+#include "request.h"
+#include "router.h"
+
+struct httpparse;
+struct server;
+
+enum httpconn_state {
+    HTTPCONN_HEAD, /* between requests, or within a head */
+    HTTPCONN_BODY,
+    HTTPCONN_HANDLER, /* waits for the handler's answer; nothing is read meanwhile */
+    HTTPCONN_OVER,    /* the last answer is given */
+};
+
+/* Private to httpconn.c, answer.c and server.c. */
+struct httpconn {
+    struct request request;
+    struct server *server; /* borrowed */
+    struct conn *conn;     /* borrowed: it owns this */
+    struct httpparse *parse;
+    struct httpchunk chunk;
+    struct buf body;
+    uint64_t body_left; /* of a body with a length */
+    enum httpconn_state state;
+    uint64_t since_ms;    /* when the state, or the head's first byte, came */
+    uint64_t progress_ms; /* last byte of the body */
+    struct route_match match;
+    struct httpconn *prev_waiting, *next_waiting;
+    unsigned started : 1;   /* a byte of the head has come */
+    unsigned keep : 1;      /* the connection goes on after the answer */
+    unsigned minor : 1;     /* HTTP/1.<minor> of the request */
+    unsigned head_only : 1; /* HEAD: no body in the answer */
+    unsigned waiting : 1;   /* in the server's list */
+    unsigned draining : 1;  /* paused until the output queue is low */
+    unsigned upgraded : 1;
+};
+
+/* Takes the socket. */
+void httpconn_start(struct server *s, int fd);
+/* Answers 503 and closes. */
+void httpconn_refuse(struct server *s, int fd);
+void httpconn_stop(struct conn *c); /* the server stops */
+int httpconn_is(const struct conn *c);
+
+/* The answer is written: the next request, or the end. */
+void httpconn_answered(struct httpconn *h, int close);
+
+#endif

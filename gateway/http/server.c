@@ -1,0 +1,195 @@
+/*
+ * server - see server.h: accepting, within limits. Above the limit an idle
+ * connection gives way to the new one; when none is idle the new one is told 503.
+ */
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "auth.h"
+#include "conn.h"
+#include "err.h"
+#include "httpconn.h"
+#include "log.h"
+#include "loop.h"
+#include "router.h"
+#include "websocket.h"
+
+enum {
+    ACCEPT_BUDGET = 64, /* in one turn */
+    POLITE_REFUSALS =
+        64, /* connections beyond the limit that are told so; others are just closed */
+    TICK_MAX_MS = 1000,
+    TICK_MIN_MS = 10,
+};
+
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return b > 0 && b < a ? b : a;
+}
+
+/* A quarter of the shortest limit: late by that at most. */
+static uint64_t tick_ms(const struct server_limits *l)
+{
+    uint64_t ms = 4 * TICK_MAX_MS;
+
+    ms = min_ms(min_ms(min_ms(min_ms(min_ms(ms, l->head_ms), l->body_ms), l->idle_ms), l->stall_ms),
+                l->ws_ping_ms) /
+         4;
+    return ms < TICK_MIN_MS ? TICK_MIN_MS : ms;
+}
+
+struct server *server_new(struct loop *l, struct router *router, struct auth *auth, char *headers,
+                          char *preflight, const struct server_limits *limits)
+{
+    struct server *s = xcalloc(1, sizeof *s);
+
+    s->loop = l;
+    s->router = router;
+    s->auth = auth;
+    s->headers = headers;
+    s->preflight = preflight;
+    s->limits = *limits;
+    s->listen_fd = s->spare_fd = -1;
+    s->conns = conns_new(l, tick_ms(limits));
+    return s;
+}
+
+struct server *server_free(struct server *s)
+{
+    if (s == NULL)
+        return NULL;
+    s->poll = loop_poll_close(s->poll);
+    if (s->spare_fd >= 0)
+        close(s->spare_fd);
+    s->conns = conns_close(s->conns);
+    s->router = router_free(s->router);
+    s->auth = auth_free(s->auth);
+    free(s->headers);
+    free(s->preflight);
+    free(s);
+    return NULL;
+}
+
+/* No descriptor is left: the spare one makes room to take the connection off the
+ * queue and close it, else it would stay there and wake us for ever. */
+static void shed_connection(struct server *s)
+{
+    static struct log_limit limit;
+    int fd;
+
+    if (log_allowed(&limit, 5))
+        log_warn("accept", "error=\"no file descriptor left\" connections=%u",
+                 conns_count(s->conns));
+    conns_evict(s->conns);
+    if (s->spare_fd < 0)
+        return;
+    close(s->spare_fd);
+    fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void take_connection(struct server *s, int fd)
+{
+    static struct log_limit limit;
+    unsigned count = conns_count(s->conns);
+
+    if (count < s->limits.connections || conns_evict(s->conns)) {
+        httpconn_start(s, fd);
+        return;
+    }
+    if (log_allowed(&limit, 5))
+        log_warn("accept", "error=\"too many connections\" connections=%u", count);
+    if (count < s->limits.connections + POLITE_REFUSALS)
+        httpconn_refuse(s, fd);
+    else
+        close(fd);
+}
+
+static void on_accept(void *arg, int events)
+{
+    struct server *s = arg;
+
+    (void)events;
+    for (unsigned n = 0; n < ACCEPT_BUDGET; n++) {
+        int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            take_connection(s, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            shed_connection(s);
+        else if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO)
+            continue;
+        return;
+    }
+}
+
+int server_listen(struct server *s, int listen_fd, struct err *e)
+{
+    int flags = fcntl(listen_fd, F_GETFL);
+
+    if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_sys(e, errno, "listening socket");
+    s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    s->listen_fd = listen_fd;
+    s->poll = loop_poll_start(s->loop, listen_fd, LOOP_READ, on_accept, s);
+    return 0;
+}
+
+static void stop_one(struct conn *c, void *arg)
+{
+    (void)arg;
+    if (httpconn_is(c))
+        httpconn_stop(c);
+    else
+        websocket_stop(c);
+}
+
+void server_stop(struct server *s)
+{
+    s->stopping = 1;
+    s->poll = loop_poll_close(s->poll);
+    conns_each(s->conns, stop_one, NULL);
+}
+
+static void abort_one(struct conn *c, void *arg)
+{
+    (void)arg;
+    conn_abort(c);
+}
+
+void server_abort(struct server *s)
+{
+    conns_each(s->conns, abort_one, NULL);
+}
+
+unsigned server_connections(const struct server *s)
+{
+    return conns_count(s->conns);
+}
+
+const char *server_date(void)
+{
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static char text[40];
+    static time_t last = -1;
+    time_t now = time(NULL);
+    struct tm tm;
+
+    if (now != last && gmtime_r(&now, &tm) != NULL) {
+        snprintf(text, sizeof text, "%.3s, %02d %.3s %d %02d:%02d:%02d GMT", days + 3 * tm.tm_wday,
+                 tm.tm_mday, months + 3 * tm.tm_mon, tm.tm_year + 1900, tm.tm_hour, tm.tm_min,
+                 tm.tm_sec);
+        last = now;
+    }
+    return text;
+}

@@ -1,0 +1,65 @@
+/*
+ * server - the listening socket and what all its connections share: limits,
+ * clocks, routes, who may ask. Fields are for the files of this folder.
+ */
+#ifndef HC_SERVER_H
+#define HC_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cleanup.h"
+
+struct auth;
+struct buf;
+struct conns;
+struct err;
+struct httpconn;
+struct loop;
+struct loop_poll;
+struct router;
+struct server;
+
+struct server_limits {
+    unsigned connections;
+    uint64_t head_ms, body_ms, idle_ms, stall_ms;
+    uint64_t ws_ping_ms; /* 0: no pings */
+    size_t ws_message;   /* bytes of one incoming message */
+    size_t bodies;       /* bytes of all request bodies that are being received */
+    size_t ws_messages;  /* the same of WebSocket messages */
+};
+
+struct server {
+    struct loop *loop;     /* borrowed */
+    struct conns *conns;   /* owned */
+    struct router *router; /* owned */
+    struct auth *auth;     /* owned */
+    char *headers;         /* owned: lines that every answer carries */
+    char *preflight;       /* owned: lines that answers to OPTIONS carry beside them */
+    struct server_limits limits;
+    struct loop_poll *poll;
+    int listen_fd;            /* borrowed */
+    int spare_fd;             /* given up when descriptors run out, to refuse politely */
+    struct httpconn *waiting; /* list of requests whose handlers have yet to answer */
+    uint64_t next_token;
+    size_t body_bytes, message_bytes; /* being received */
+    int stopping;
+};
+
+/* Takes router, auth and the texts. Caller owns the result. */
+struct server *server_new(struct loop *l, struct router *router, struct auth *auth, char *headers,
+                          char *preflight, const struct server_limits *limits);
+/* No connection may be left. The memory of its handles goes in a later turn. */
+struct server *server_free(struct server *s);
+
+int server_listen(struct server *s, int listen_fd, struct err *e) MUST_CHECK;
+/* No new connection; open ones end after their present answer, idle ones now,
+ * WebSockets with 1012. */
+void server_stop(struct server *s);
+unsigned server_connections(const struct server *s);
+void server_abort(struct server *s); /* closes what is left */
+
+/* The Date field's value of now. */
+const char *server_date(void);
+
+#endif

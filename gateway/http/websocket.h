@@ -1,0 +1,45 @@
+/*
+ * websocket - a connection after its upgrade: messages in and out, pings, the
+ * closing handshake. What a message means is the affair of its owner.
+ */
+#ifndef HC_WEBSOCKET_H
+#define HC_WEBSOCKET_H
+
+#include <stddef.h>
+
+#include "buf.h"
+#include "wsframe.h"
+
+struct conn;
+struct server;
+struct websocket;
+
+enum { WS_SERVICE_RESTART = 1012 };
+
+struct websocket_ops {
+    /* A whole message, borrowed for the call; a text is valid UTF-8 unless it begins
+     * with a NUL byte. Returns 0, or -EAGAIN: it is kept, nothing more is read, and it
+     * comes again after websocket_resume(). */
+    int (*message)(void *arg, int text, struct view payload);
+    void (*drained)(void *arg); /* after websocket_writable() said 0 */
+    void (*closed)(void *arg);  /* once, the last call, from the loop */
+};
+
+/* Takes the connection over, on which the 101 was written. */
+struct websocket *websocket_new(struct server *s, struct conn *c, const struct websocket_ops *ops,
+                                void *arg);
+
+/* The segments are borrowed for the call. Nothing is sent after websocket_close(). */
+void websocket_send(struct websocket *w, enum ws_opcode opcode, const struct view *segments,
+                    size_t count);
+int websocket_writable(struct websocket *w);
+void websocket_resume(struct websocket *w);
+
+/* Sends Close with the code, or without one when it is 0, behind what is queued;
+ * waits a moment for the peer's. No message() comes any more. */
+void websocket_close(struct websocket *w, int code);
+
+int websocket_is(const struct conn *c);
+void websocket_stop(struct conn *c); /* the server stops: 1012 */
+
+#endif

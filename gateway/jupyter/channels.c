@@ -1,0 +1,259 @@
+/*
+ * channels - the WebSocket /api/kernels/ID/channels: one client of a kernel. Pulls
+ * the kernel's events while the socket takes them, so that a slow client only
+ * lags; stops reading the socket while the kernel's queue is full.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "client.h"
+#include "conn.h"
+#include "err.h"
+#include "httphead.h"
+#include "httpurl.h"
+#include "jmsg.h"
+#include "jupyter.h"
+#include "log.h"
+#include "request.h"
+#include "server.h"
+#include "turn.h"
+#include "websocket.h"
+#include "wschannel.h"
+#include "wshandshake.h"
+
+enum {
+    SESSION_ID_MAX = 1024, /* bytes of the session_id parameter */
+    PULL_BUDGET = 64,      /* events for one socket in one turn */
+};
+
+struct channels {
+    struct turn *turn;     /* borrowed */
+    struct websocket *ws;  /* NULL until the 101 is written, and after its end */
+    struct client *client; /* NULL after client_detach() */
+    struct turn_node pull;
+    enum wschannel_framing framing;
+    struct wschannel_frame frame; /* for what is sent */
+    struct wschannel_in in;       /* for what comes */
+};
+
+/* ---- kernel to client ----------------------------------------------------- */
+
+static void send_event(struct channels *c, const struct client_event *ev)
+{
+    static struct log_limit limit;
+    struct jmsg m = { .buffers = ev->buffers, .buffer_count = (unsigned)ev->buffer_count };
+    char date[TIMESTAMP_TEXT];
+    struct err e = { 0 };
+
+    m.header = ev->header;
+    m.parent_header = ev->parent_header;
+    m.metadata = ev->metadata;
+    m.content = ev->content;
+    timestamp_format(clock_realtime_us(), date);
+    if (wschannel_encode(&c->frame, c->framing, (enum jmsg_channel)ev->channel, &m, date, &e) !=
+        0) {
+        if (log_allowed(&limit, 10))
+            log_warn("event-dropped", "seq=%llu error=\"%s\"", (unsigned long long)ev->seq, e.msg);
+        return;
+    }
+    websocket_send(c->ws, c->frame.binary ? WS_BINARY : WS_TEXT, c->frame.segments, c->frame.count);
+}
+
+/* Also straight from the client's readable(): what is sent in one turn leaves in one write. */
+static void on_pull(void *arg)
+{
+    struct channels *c = arg;
+    struct client_event ev;
+
+    for (unsigned n = 0; c->client != NULL && c->ws != NULL && websocket_writable(c->ws); n++) {
+        if (n == PULL_BUDGET) {
+            turn_add(c->turn, TURN_WORK, &c->pull);
+            break;
+        }
+        if (!client_next(c->client, &ev))
+            break;
+        send_event(c, &ev);
+    }
+    /* A long message leaves large buffers behind. */
+    if (c->frame.total > CONN_LOW) {
+        wschannel_frame_free(&c->frame);
+        wschannel_frame_init(&c->frame);
+    }
+}
+
+static void detach(struct channels *c)
+{
+    struct client *client = c->client;
+
+    c->client = NULL;
+    if (client != NULL)
+        client_detach(client);
+}
+
+static int close_code(enum client_end why)
+{
+    switch (why) {
+    case CLIENT_DELETED:
+        return WS_NORMAL; /* stay away: the kernel is gone for good */
+    case CLIENT_LAGGED:
+        return WS_TRY_LATER;
+    case CLIENT_SHUTDOWN:
+        return WS_SERVICE_RESTART;
+    case CLIENT_REPLACED:
+    case CLIENT_DEAD:
+        break;
+    }
+    return 0;
+}
+
+static void on_ended(void *arg, enum client_end why)
+{
+    struct channels *c = arg;
+
+    if (c->ws != NULL)
+        websocket_close(c->ws, close_code(why));
+    detach(c);
+}
+
+/* ---- client to kernel ----------------------------------------------------- */
+
+static int on_message(void *arg, int text, struct view payload)
+{
+    static struct log_limit limit;
+    struct channels *c = arg;
+    struct err e = { 0 };
+    int rc;
+
+    if (c->client == NULL)
+        return 0;
+    rc = wschannel_decode(&c->in, c->framing, text, payload, &jmsg_limits_default, &e);
+    if (rc == 0 && c->in.channel == JMSG_IOPUB)
+        rc = err_set(&e, HC_EPARSE, "a client sends nothing on iopub");
+    if (rc == 0) {
+        struct client_message m = {
+            .channel = (enum channel)c->in.channel,
+            .header = c->in.msg.header,
+            .parent_header = c->in.msg.parent_header,
+            .metadata = c->in.msg.metadata,
+            .content = c->in.msg.content,
+            .buffers = c->in.msg.buffers,
+            .buffer_count = c->in.msg.buffer_count,
+        };
+
+        rc = client_send(c->client, &m, &e);
+    }
+    wschannel_in_free(&c->in);
+    if (rc == -EAGAIN)
+        return rc;
+    /* One bad message costs only itself. */
+    if (rc != 0 && log_allowed(&limit, 20)) {
+        char why[sizeof e.msg * 4];
+
+        log_warn("message-dropped", "error=\"%s\"",
+                 log_escape(e.msg, strlen(e.msg), why, sizeof why));
+    }
+    return 0;
+}
+
+static void on_writable(void *arg)
+{
+    struct channels *c = arg;
+
+    if (c->ws != NULL)
+        websocket_resume(c->ws);
+}
+
+static void on_drained(void *arg)
+{
+    struct channels *c = arg;
+
+    turn_add(c->turn, TURN_WORK, &c->pull);
+}
+
+static void free_channels(struct channels *c)
+{
+    c->ws = NULL;
+    detach(c);
+    turn_remove(c->turn, TURN_WORK, &c->pull);
+    wschannel_frame_free(&c->frame);
+    wschannel_in_free(&c->in);
+    free(c);
+}
+
+static void on_closed(void *arg)
+{
+    free_channels(arg);
+}
+
+static const struct websocket_ops websocket_callbacks = {
+    .message = on_message,
+    .drained = on_drained,
+    .closed = on_closed,
+};
+
+static const struct client_ops client_callbacks = {
+    .readable = on_pull,
+    .writable = on_writable,
+    .ended = on_ended,
+};
+
+/* ---- opening -------------------------------------------------------------- */
+
+/* The client's session_id; one with a NUL or too long is refused rather than cut. */
+static int session_id(const struct request *r, struct buf *out, struct err *e)
+{
+    struct view v;
+    int rc = http_query_get(r->head->query, "session_id", out, e);
+
+    if (rc == -EMSGSIZE)
+        return err_set(e, EINVAL, "session_id is longer than %d bytes", SESSION_ID_MAX);
+    if (rc < 0)
+        return rc;
+    v = buf_view(out);
+    if (v.n > 0 && memchr(v.p, '\0', v.n) != NULL)
+        return err_set(e, EINVAL, "session_id has a NUL byte");
+    return buf_add(out, "", 1);
+}
+
+static struct channels *channels_new(struct server *s, const struct http_head *head)
+{
+    struct channels *c = xcalloc(1, sizeof *c);
+
+    c->turn = conns_turn(s->conns);
+    c->pull = (struct turn_node){ .fn = on_pull, .arg = c };
+    c->framing = ws_handshake_offers(head, WSCHANNEL_V1_PROTOCOL) ? WSCHANNEL_V1 : WSCHANNEL_LEGACY;
+    wschannel_frame_init(&c->frame);
+    return c;
+}
+
+/* Token and Origin are checked by now. The 101 comes at once, whatever the kernel
+ * does: clients give up after 10 s, and a busy kernel may take longer. */
+void channels_open(struct request *r, void *arg)
+{
+    struct kernel *k = jupyter_kernel(r, arg);
+    char accept[WS_ACCEPT_TEXT];
+    struct err e = { 0 };
+    autobuf struct buf id;
+    struct channels *c;
+    int status = 400;
+
+    buf_init(&id, SESSION_ID_MAX + 1);
+    if (k == NULL)
+        return;
+    if (ws_handshake_check(r->head, accept, &status, &e) != 0 || session_id(r, &id, &e) != 0) {
+        request_last(r);
+        request_error(r, status, "%s", e.msg);
+        return;
+    }
+    c = channels_new(r->server, r->head);
+    if (client_attach(k, (const char *)buf_view(&id).p, &client_callbacks, c, &c->client, &e) !=
+        0) {
+        c->client = NULL;
+        free_channels(c);
+        request_failed(r, &e);
+        return;
+    }
+    c->ws = request_upgrade(r, accept, c->framing == WSCHANNEL_V1 ? WSCHANNEL_V1_PROTOCOL : NULL,
+                            &websocket_callbacks, c);
+    turn_add(c->turn, TURN_WORK, &c->pull);
+}
