@@ -1,0 +1,232 @@
+/*
+ * The embedded seccomp programs as bytes: the same as a fresh compilation, and what
+ * a small interpreter of BPF says about whole ranges of calls and arguments. What
+ * the kernel makes of them: test_seccomp.c.
+ */
+#include "seccomp.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/bpf_common.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "err.h"
+#include "profile.h"
+
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#endif
+
+enum { CALLS = 1200 }; /* well above every number that is in use */
+
+struct named {
+    const char *name;
+    enum seccomp_filter filter;
+};
+
+static const struct named filters[] = { { "session", SECCOMP_SESSION }, { "init", SECCOMP_INIT } };
+
+static uint32_t load_word(const struct seccomp_data *data, uint32_t offset)
+{
+    uint32_t word;
+
+    assert_true(offset <= sizeof *data - sizeof word);
+    memcpy(&word, (const char *)data + offset, sizeof word);
+    return word;
+}
+
+static int jumps(uint16_t code, uint32_t a, uint32_t k)
+{
+    switch (BPF_OP(code)) {
+    case BPF_JEQ:
+        return a == k;
+    case BPF_JGT:
+        return a > k;
+    case BPF_JGE:
+        return a >= k;
+    case BPF_JSET:
+        return (a & k) != 0;
+    default:
+        fail_msg("jump 0x%x", code);
+    }
+    return 0;
+}
+
+/* Only what our programs use; anything else fails the test. */
+static uint32_t interpret(const struct sock_filter *code, size_t count,
+                          const struct seccomp_data *data)
+{
+    uint32_t a = 0;
+
+    for (size_t at = 0; at < count; at++) {
+        const struct sock_filter *i = &code[at];
+
+        switch (BPF_CLASS(i->code)) {
+        case BPF_LD:
+            assert_int_equal(i->code, BPF_LD | BPF_W | BPF_ABS);
+            a = load_word(data, i->k);
+            break;
+        case BPF_ALU:
+            assert_int_equal(i->code, BPF_ALU | BPF_AND | BPF_K);
+            a &= i->k;
+            break;
+        case BPF_JMP:
+            if (BPF_OP(i->code) == BPF_JA)
+                at += i->k;
+            else
+                at += jumps(i->code, a, i->k) ? i->jt : i->jf;
+            break;
+        case BPF_RET:
+            return i->k;
+        default:
+            fail_msg("instruction 0x%x", i->code);
+        }
+    }
+    fail_msg("ran off the end");
+    return 0;
+}
+
+static uint32_t verdict(enum seccomp_filter filter, long nr, uint64_t a0, uint64_t a1, uint64_t a2)
+{
+    struct seccomp_data data = { .nr = (int)nr, .arch = NATIVE, .args = { a0, a1, a2 } };
+    size_t count;
+    const struct sock_filter *code = seccomp_program(filter, &count);
+
+    return interpret(code, count, &data);
+}
+
+static void the_embedded_programs_are_what_the_profiles_say(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        struct err e = { 0 };
+        autofree struct sock_filter *fresh = NULL;
+        size_t fresh_count, count;
+        const struct sock_filter *code = seccomp_program(filters[i].filter, &count);
+
+        if (profile_compile(filters[i].name, HC_SOURCE_DIR "/sandbox/profiles", &fresh,
+                            &fresh_count, &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_int_equal(count, fresh_count);
+        assert_memory_equal(code, fresh, count * sizeof *code);
+    }
+}
+
+static void every_profile_is_embedded(void **state)
+{
+    (void)state;
+    const char *const *names = profile_names();
+
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
+        assert_string_equal(names[i], filters[i].name);
+    assert_null(names[sizeof filters / sizeof filters[0]]);
+}
+
+/* Filters add up in the children of init: what it is refused they are refused. */
+static void init_may_call_all_that_a_session_may(void **state)
+{
+    (void)state;
+    static const uint64_t values[] = { 0,      1,          2,          3,      6,      10,
+                                       15,     16,         17,         38,     41,     0x5401,
+                                       0x541b, 0x53564d41, 0xffffffff, 0x1000, 0x2000, 0x8000 };
+    const size_t n = sizeof values / sizeof values[0];
+
+    for (long nr = 0; nr < CALLS; nr++) {
+        for (size_t i = 0; i < n * n * n; i++) {
+            uint64_t a = values[i % n], b = values[i / n % n], c = values[i / n / n];
+
+            if (verdict(SECCOMP_SESSION, nr, a, b, c) == SECCOMP_RET_ALLOW)
+                assert_int_equal(verdict(SECCOMP_INIT, nr, a, b, c), SECCOMP_RET_ALLOW);
+        }
+    }
+}
+
+static void an_unknown_number_answers_enosys_and_a_known_one_does_not(void **state)
+{
+    (void)state;
+    long highest = -1;
+
+    for (long nr = 0; nr < CALLS; nr++) {
+        if (verdict(SECCOMP_SESSION, nr, 0, 0, 0) != (SECCOMP_RET_ERRNO | ENOSYS))
+            highest = nr;
+    }
+    assert_in_range(highest, SYS_clone3, 600);
+    for (long nr = highest + 1; nr < CALLS; nr++)
+        assert_int_equal(verdict(SECCOMP_SESSION, nr, 1, 1, 1), SECCOMP_RET_ERRNO | ENOSYS);
+    for (long nr = 0; nr <= highest; nr++) {
+        if (verdict(SECCOMP_SESSION, nr, 0, 0, 0) == (SECCOMP_RET_ERRNO | ENOSYS))
+            assert_true(nr == SYS_clone3 || nr == SYS_inotify_init1 || nr == SYS_fanotify_init
+#ifdef SYS_inotify_init
+                        || nr == SYS_inotify_init
+#endif
+            );
+    }
+}
+
+/* An int argument counts with its lower half, whatever stands above it. */
+static void the_upper_half_of_an_int_argument_changes_nothing(void **state)
+{
+    (void)state;
+    static const uint64_t junk = 0xdeadbeef00000000;
+    static const long calls[] = { SYS_socket,      SYS_socketpair,         SYS_ioctl,  SYS_prctl,
+                                  SYS_personality, SYS_sched_setscheduler, SYS_mknodat };
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        for (uint64_t v = 0; v < 0x6000; v++) {
+            uint64_t a[] = { v & 0xff, v >> 8, 0 };
+
+            assert_int_equal(
+                verdict(SECCOMP_SESSION, calls[i], a[0], a[1], a[2]),
+                verdict(SECCOMP_SESSION, calls[i], a[0] | junk, a[1] | junk, a[2] | junk));
+            assert_int_equal(verdict(SECCOMP_SESSION, calls[i], v, v, v),
+                             verdict(SECCOMP_SESSION, calls[i], v | junk, v | junk, v | junk));
+        }
+    }
+}
+
+static void a_foreign_architecture_kills(void **state)
+{
+    (void)state;
+    static const uint32_t foreign[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_PPC64, 0 };
+    size_t count;
+
+    for (size_t f = 0; f < sizeof filters / sizeof filters[0]; f++) {
+        const struct sock_filter *code = seccomp_program(filters[f].filter, &count);
+
+        for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+            for (int nr = 0; nr < CALLS; nr++) {
+                struct seccomp_data data = { .nr = nr, .arch = foreign[i] };
+                assert_int_equal(interpret(code, count, &data), SECCOMP_RET_KILL_PROCESS);
+            }
+        }
+#if defined(__x86_64__)
+        for (int nr = 0; nr < CALLS; nr++)
+            assert_int_equal(verdict(filters[f].filter, nr | 0x40000000, 0, 0, 0),
+                             SECCOMP_RET_KILL_PROCESS);
+#endif
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_embedded_programs_are_what_the_profiles_say),
+        cmocka_unit_test(every_profile_is_embedded),
+        cmocka_unit_test(init_may_call_all_that_a_session_may),
+        cmocka_unit_test(an_unknown_number_answers_enosys_and_a_known_one_does_not),
+        cmocka_unit_test(the_upper_half_of_an_int_argument_changes_nothing),
+        cmocka_unit_test(a_foreign_architecture_kills),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
