@@ -15,24 +15,28 @@
 #include "launchmsg.h"
 
 struct err;
-struct sandbox_host; /* what all sessions of an instance share: outer user namespace, cgroup base, runtime trees, init's image */
-struct sandbox;      /* one session */
+struct
+    sandbox_host; /* what all sessions of an instance share: outer user namespace, cgroup base, runtime trees, init's image */
+struct sandbox;   /* one session */
 
 /* Root-owned policy, fixed before the first gateway starts. Strings are borrowed
  * for the life of the host. */
 struct sandbox_config {
-    unsigned slot;              /* instance number: names the cgroup base `holdcell-<slot>` */
-    uint32_t id_base;           /* first host id of the instance's block of 65536 */
-    uid_t gateway_uid;          /* may connect to sockets in run folders */
-    const char *init_path;      /* holdcell-init; copied into a sealed memfd */
-    const char *runtime_dir;    /* mounted at its own path inside */
-    const char *cgroup_parent;  /* NULL: chosen at run time (v2: delegated group, else root; v1: root of each hierarchy) */
+    unsigned slot;           /* instance number: names the cgroup base `holdcell-<slot>` */
+    uint32_t id_base;        /* first host id of the instance's block of 65536 */
+    uid_t gateway_uid;       /* may connect to sockets in run folders */
+    const char *init_path;   /* holdcell-init; copied into a sealed memfd */
+    const char *runtime_dir; /* mounted at its own path inside */
+    const char *
+        cgroup_parent; /* NULL: chosen at run time (v2: delegated group, else root; v1: root of each hierarchy) */
 };
 
 /* Raises the limits that add up over sessions, makes the outer user namespace,
  * opens the cgroup base and sweeps what an earlier launcher of this slot left. */
-int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host **ret, struct err *e) MUST_CHECK;
-struct sandbox_host *sandbox_host_close(struct sandbox_host *h); /* NULL-safe; removes the cgroup base */
+int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host **ret,
+                      struct err *e) MUST_CHECK;
+struct sandbox_host *
+sandbox_host_close(struct sandbox_host *h); /* NULL-safe; removes the cgroup base */
 
 /* Profile `default` (architecture.md §10) and its maxima. */
 void sandbox_limits_default(struct launch_limits *ret);
@@ -42,24 +46,28 @@ void sandbox_limits_default(struct launch_limits *ret);
 int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
                    struct sandbox **ret, struct err *e) MUST_CHECK;
 
-int sandbox_run_fd(const struct sandbox *s);     /* O_PATH of the run folder; borrowed */
-int sandbox_take_init_fd(struct sandbox *s);     /* init's request socket, gateway side; owned by the caller; -1 when taken */
+int sandbox_run_fd(const struct sandbox *s); /* O_PATH of the run folder; borrowed */
+int sandbox_take_init_fd(
+    struct sandbox
+        *s); /* init's request socket, gateway side; owned by the caller; -1 when taken */
 int sandbox_init_pidfd(const struct sandbox *s); /* borrowed; readable when init ended */
 pid_t sandbox_init_pid(const struct sandbox *s); /* host pid; the launcher's child */
-int sandbox_oom_fd(const struct sandbox *s);     /* borrowed; polls POLLIN (v1 eventfd) or POLLPRI (v2 memory.events); -1 when there is none */
+int sandbox_oom_fd(
+    const struct sandbox *
+        s); /* borrowed; polls POLLIN (v1 eventfd) or POLLPRI (v2 memory.events); -1 when there is none */
 short sandbox_oom_events(const struct sandbox *s); /* POLLIN or POLLPRI */
 
 struct sandbox_start {
     uint32_t kernel, generation;
-    uint32_t flags;           /* LAUNCH_SOCKETS_FD */
-    int spec_fd;              /* O_PATH of the kernelspec's directory (borrowed): mounted read-only inside, once per sandbox */
-    const char *spec_name;    /* names the mount point */
-    char *const *argv;        /* NULL-terminated; {connection_file} and {resource_dir} are replaced here */
-    char *const *env;         /* NULL-terminated */
+    uint32_t flags; /* LAUNCH_SOCKETS_FD */
+    int spec_fd; /* O_PATH of the kernelspec's directory (borrowed): mounted read-only inside, once per sandbox */
+    const char *spec_name; /* names the mount point */
+    char *const *argv; /* NULL-terminated; {connection_file} and {resource_dir} are replaced here */
+    char *const *env;  /* NULL-terminated */
     const char *cwd;
-    int connection_fd;        /* memfd with the connection data (borrowed) */
-    int log_fd;               /* fds 1 and 2 (borrowed) */
-    const int *socket_fds;    /* five, with LAUNCH_SOCKETS_FD (borrowed) */
+    int connection_fd;     /* memfd with the connection data (borrowed) */
+    int log_fd;            /* fds 1 and 2 (borrowed) */
+    const int *socket_fds; /* five, with LAUNCH_SOCKETS_FD (borrowed) */
 };
 
 struct sandbox_kernel {
@@ -78,17 +86,20 @@ int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
 int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e) MUST_CHECK;
 
 /* Kills every process of one kernel's leaf (its orphans included) or of the session; does not wait. */
-int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e) MUST_CHECK;
+int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                        struct err *e) MUST_CHECK;
 int sandbox_kill(struct sandbox *s, struct err *e) MUST_CHECK;
 
 /* 1 when no process is left in the leaf / the session's groups, 0 when some are.
  * The caller reaps its children; a leaf whose kernel was reaped is removed by
  * sandbox_remove_kernel (-EBUSY: call again soon). */
 int sandbox_kernel_empty(struct sandbox *s, uint32_t kernel, uint32_t generation);
-int sandbox_remove_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e) MUST_CHECK;
+int sandbox_remove_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                          struct err *e) MUST_CHECK;
 int sandbox_empty(struct sandbox *s);
 
-int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answer *ret, struct err *e) MUST_CHECK;
+int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answer *ret,
+                   struct err *e) MUST_CHECK;
 
 /* Closes mounts and namespaces, removes the cgroups. -EBUSY: call again soon (rmdir lags behind the last
  * exit by milliseconds); s stays valid then. On 0 s is freed and its index may be used again. */

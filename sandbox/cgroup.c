@@ -1,0 +1,227 @@
+#include "cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cgfile.h"
+#include "cgroup_ops.h"
+#include "err.h"
+
+enum { SWEEP_TRIES = 1000 }; /* of 10 ms */
+
+static int is_populated(int fd)
+{
+    uint64_t populated = 1;
+
+    /* A group that cannot be read was removed: nobody is in it. */
+    return cgfile_key(fd, "cgroup.events", "populated", &populated) == 0 && populated != 0;
+}
+
+/* Kills and removes the base that an earlier launcher left. Its processes are
+ * reaped by the supervisor; a group is removable soon after their end. */
+static int sweep(int parent, const char *name, struct err *e)
+{
+    int r = 0;
+
+    for (int i = 0; i < SWEEP_TRIES; i++) {
+        autoclose int fd = -1;
+
+        r = cgfile_open_dir(parent, name, &fd);
+        if (r == -ENOENT)
+            return 0;
+        if (r == 0 && is_populated(fd))
+            r = cgfile_write(fd, "cgroup.kill", "1");
+        if (r < 0)
+            return err_sys(e, -r, "sweep cgroup '%s'", name);
+        r = cgfile_remove_tree(parent, name);
+        if (r != -EBUSY)
+            return r < 0 ? err_sys(e, -r, "remove cgroup '%s'", name) : 0;
+        cgfile_nap();
+    }
+    return err_set(e, EBUSY, "cgroup '%s' of an earlier launcher does not empty", name);
+}
+
+static int open_base(struct cgroup_base *b, struct err *e)
+{
+    int r = sweep(b->place.unified_fd, b->name, e);
+
+    if (r < 0)
+        return r;
+    r = cgfile_make_dir(b->place.unified_fd, b->name, &b->base_fd);
+    if (r == 0)
+        r = cgfile_make_dir(b->base_fd, "s", &b->sessions_fd);
+    if (r < 0)
+        return err_sys(e, -r, "make cgroup '%s'", b->name);
+    return b->ops->base_open(b, e);
+}
+
+int cgroup_base_open(unsigned slot, const char *parent, struct cgroup_base **ret, struct err *e)
+{
+    struct cgroup_base *b = xcalloc(1, sizeof *b);
+    int r;
+
+    b->place = (struct cgplace){ .unified_fd = -1, .v1_fd = { -1, -1, -1 } };
+    b->base_fd = b->sessions_fd = -1;
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++)
+        b->v1_sessions[i] = -1;
+    snprintf(b->name, sizeof b->name, "holdcell-%u", slot);
+    r = cgplace_find(parent, &b->place, e);
+    if (r == 0) {
+        b->ops = b->place.is_v2 ? &cgroup_v2_ops : &cgroup_v1_ops;
+        r = open_base(b, e);
+    }
+    if (r < 0) {
+        cgroup_base_close(b);
+        return r;
+    }
+    *ret = b;
+    return 0;
+}
+
+struct cgroup_base *cgroup_base_close(struct cgroup_base *b)
+{
+    if (b == NULL)
+        return NULL;
+    closep(&b->sessions_fd);
+    if (b->base_fd >= 0) {
+        closep(&b->base_fd);
+        /* Fails when a session lives on; the next start of this slot sweeps it. */
+        (void)!cgfile_remove_tree(b->place.unified_fd, b->name);
+    }
+    if (b->ops != NULL)
+        b->ops->base_close(b);
+    cgplace_close(&b->place);
+    free(b);
+    return NULL;
+}
+
+int cgroup_base_is_v2(const struct cgroup_base *b)
+{
+    return b->ops->is_v2;
+}
+
+static int open_session(struct cgroup *cg, unsigned index, const struct launch_limits *limits,
+                        struct err *e)
+{
+    struct cgroup_base *b = cg->base;
+
+    b->generation++;
+    snprintf(cg->name, sizeof cg->name, "%u-%" PRIu64, index, b->generation);
+    if (mkdirat(b->sessions_fd, cg->name, 0755) < 0)
+        return err_sys(e, errno, "make cgroup '%s'", cg->name);
+    int r = cgfile_open_dir(b->sessions_fd, cg->name, &cg->fd);
+    if (r < 0)
+        return err_sys(e, -r, "open cgroup '%s'", cg->name);
+    return b->ops->open(cg, limits, e);
+}
+
+int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
+               struct cgroup **ret, struct err *e)
+{
+    struct cgroup *cg = xcalloc(1, sizeof *cg);
+
+    cg->base = b;
+    cg->fd = cg->oom_fd = cg->peak_fd = -1;
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++)
+        cg->v1[i] = -1;
+    int r = open_session(cg, index, limits, e);
+    if (r < 0) {
+        if (cgroup_free(cg, NULL) < 0) {
+            /* Nobody was ever in it, so this means that the host is broken; the base's sweep is
+             * the second chance, and the name is never used again. */
+            b->ops->close(cg);
+            closep(&cg->fd);
+            free(cg);
+        }
+        return r;
+    }
+    *ret = cg;
+    return 0;
+}
+
+int cgroup_free(struct cgroup *cg, struct err *e)
+{
+    int r = cgfile_remove_tree(cg->base->sessions_fd, cg->name);
+
+    if (r < 0)
+        return err_sys(e, -r, "remove cgroup '%s'", cg->name);
+    r = cg->base->ops->remove(cg, e);
+    if (r < 0)
+        return r;
+    cg->base->ops->close(cg);
+    closep(&cg->fd);
+    free(cg);
+    return 0;
+}
+
+int cgroup_leaf_new(struct cgroup *cg, const char *leaf, int *ret_fd, struct err *e)
+{
+    if (mkdirat(cg->fd, leaf, 0755) < 0)
+        return err_sys(e, errno, "make cgroup '%s/%s'", cg->name, leaf);
+    int r = cgfile_open_dir(cg->fd, leaf, ret_fd);
+    if (r < 0) {
+        (void)unlinkat(cg->fd, leaf, AT_REMOVEDIR);
+        return err_sys(e, -r, "open cgroup '%s/%s'", cg->name, leaf);
+    }
+    return 0;
+}
+
+int cgroup_leaf_remove(struct cgroup *cg, const char *leaf, struct err *e)
+{
+    int r = cgfile_remove_tree(cg->fd, leaf);
+
+    return r < 0 ? err_sys(e, -r, "remove cgroup '%s/%s'", cg->name, leaf) : 0;
+}
+
+int cgroup_place(struct cgroup *cg, pid_t pid, struct err *e)
+{
+    return cg->base->ops->place(cg, pid, e);
+}
+
+int cgroup_kill(struct cgroup *cg, const char *leaf, struct err *e)
+{
+    char path[96];
+
+    snprintf(path, sizeof path, "%s/cgroup.kill", leaf != NULL ? leaf : ".");
+    int r = cgfile_write(cg->fd, path, "1");
+    return r < 0 ? err_sys(e, -r, "kill cgroup '%s/%s'", cg->name, leaf != NULL ? leaf : "") : 0;
+}
+
+int cgroup_empty(struct cgroup *cg, const char *leaf)
+{
+    autoclose int fd = -1;
+
+    if (leaf == NULL)
+        return !is_populated(cg->fd);
+    return cgfile_open_dir(cg->fd, leaf, &fd) < 0 || !is_populated(fd);
+}
+
+int cgroup_status(struct cgroup *cg, int reset_peak, struct launch_status_answer *ret,
+                  struct err *e)
+{
+    struct launch_status_answer got = { .sandbox = ret->sandbox };
+    int r = cg->base->ops->status(cg, reset_peak, &got, e);
+
+    if (r < 0)
+        return r;
+    /* The unified tree accounts processor time with and without a cpu controller. */
+    r = cgfile_key(cg->fd, "cpu.stat", "usage_usec", &got.cpu_usec);
+    if (r < 0)
+        return err_sys(e, -r, "read cpu.stat");
+    *ret = got;
+    return 0;
+}
+
+int cgroup_oom_fd(const struct cgroup *cg)
+{
+    return cg->oom_fd;
+}
+
+short cgroup_oom_events(const struct cgroup *cg)
+{
+    return cg->base->ops->oom_events;
+}

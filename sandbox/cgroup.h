@@ -1,0 +1,60 @@
+/*
+ * cgroup - the control groups of an instance and of its sessions: limits, use,
+ * kill. Layout (sandbox.md §8), in the unified tree:
+ *
+ *   holdcell-<slot>/s/<index>-<generation>/init      pid 1 and its children
+ *                                         /k<kernel>-<generation>
+ *
+ * The limits sit on the session's group. With v2 they are files of that very
+ * directory; on hosts with v1 controllers there is one group per session, of the
+ * same name, in each controller's hierarchy, and the unified tree (no controllers)
+ * serves for leaves, kill and CLONE_INTO_CGROUP alone.
+ *
+ * A group that was killed once is never used again: cgroup.kill poisons later
+ * CLONE_INTO_CGROUP into it. So each session and each leaf has a fresh directory.
+ */
+#ifndef HC_CGROUP_H
+#define HC_CGROUP_H
+
+#include <sys/types.h>
+
+#include "launchmsg.h"
+
+struct err;
+struct cgroup_base; /* of the instance */
+struct cgroup;      /* of one session */
+
+/* Finds the place, kills and removes what an earlier launcher of this slot left,
+ * makes the base. Blocks until that is gone, 10 s at most. */
+int cgroup_base_open(unsigned slot, const char *parent, struct cgroup_base **ret,
+                     struct err *e) MUST_CHECK;
+/* Removes the base; its sessions were freed before. */
+struct cgroup_base *cgroup_base_close(struct cgroup_base *b);
+int cgroup_base_is_v2(const struct cgroup_base *b);
+
+/* The session's group with its limits in force, and no leaf. */
+int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
+               struct cgroup **ret, struct err *e) MUST_CHECK;
+/* Removes the groups, leaves first. -EBUSY: call again soon, cg stays valid. */
+int cgroup_free(struct cgroup *cg, struct err *e) MUST_CHECK;
+
+/* Makes a leaf; *ret_fd (owned by the caller) is for CLONE_INTO_CGROUP. -EEXIST when there is one. */
+int cgroup_leaf_new(struct cgroup *cg, const char *leaf, int *ret_fd, struct err *e) MUST_CHECK;
+int cgroup_leaf_remove(struct cgroup *cg, const char *leaf, struct err *e) MUST_CHECK;
+
+/* Puts a process that was cloned into a leaf under the limits, before it runs
+ * anything untrusted. Nothing to do with v2; 13-15 ms with v1 after idle (RCU). */
+int cgroup_place(struct cgroup *cg, pid_t pid, struct err *e) MUST_CHECK;
+
+/* leaf NULL: the whole session. Kill does not wait. */
+int cgroup_kill(struct cgroup *cg, const char *leaf, struct err *e) MUST_CHECK;
+/* 1 when no process is left there (or the leaf is gone), else 0. */
+int cgroup_empty(struct cgroup *cg, const char *leaf);
+
+/* sandbox is left alone. Re-arms the descriptor of cgroup_oom_fd(). */
+int cgroup_status(struct cgroup *cg, int reset_peak, struct launch_status_answer *ret,
+                  struct err *e) MUST_CHECK;
+int cgroup_oom_fd(const struct cgroup *cg); /* borrowed */
+short cgroup_oom_events(const struct cgroup *cg);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * Controllers in v1 hierarchies. They have no rule against processes in inner
+ * groups, so one group per session and hierarchy carries the limits, without
+ * leaves: three moves per process are few enough to wait for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+
+#include "cgfile.h"
+#include "cgroup_ops.h"
+#include "err.h"
+
+static int v1_base_open(struct cgroup_base *b, struct err *e)
+{
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
+        autoclose int base = -1;
+
+        if (b->place.v1_fd[i] < 0)
+            continue;
+        /* The unified tree was swept: these hold no process any more. */
+        int r = cgfile_remove_tree_wait(b->place.v1_fd[i], b->name);
+        if (r == 0)
+            r = cgfile_make_dir(b->place.v1_fd[i], b->name, &base);
+        if (r == 0)
+            r = cgfile_make_dir(base, "s", &b->v1_sessions[i]);
+        if (r < 0)
+            return err_sys(e, -r, "make v1 cgroup '%s'", b->name);
+    }
+    return 0;
+}
+
+static void v1_base_close(struct cgroup_base *b)
+{
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
+        closep(&b->v1_sessions[i]);
+        if (b->place.v1_fd[i] >= 0)
+            (void)!cgfile_remove_tree(b->place.v1_fd[i], b->name);
+    }
+}
+
+static int limit(int fd, const char *name, uint64_t value, struct err *e)
+{
+    int r = cgfile_write(fd, name, "%" PRIu64, value);
+
+    return r < 0 ? err_sys(e, -r, "set %s to %" PRIu64, name, value) : 0;
+}
+
+static int limit_memory(int fd, uint64_t bytes, struct err *e)
+{
+    int r = limit(fd, "memory.limit_in_bytes", bytes, e);
+
+    if (r < 0)
+        return r;
+    /* memory + swap may not be less than memory: hence second. Absent with swapaccount=0. */
+    r = cgfile_write(fd, "memory.memsw.limit_in_bytes", "%" PRIu64, bytes);
+    if (r == -ENOENT)
+        r = cgfile_write(fd, "memory.swappiness", "0");
+    return r < 0 ? err_sys(e, -r, "forbid swap") : 0;
+}
+
+static int watch_oom(struct cgroup *cg, struct err *e)
+{
+    autoclose int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    autoclose int control =
+        openat(cg->v1[CGPLACE_MEMORY], "memory.oom_control", O_RDONLY | O_CLOEXEC);
+
+    if (event < 0 || control < 0)
+        return err_sys(e, errno, "open memory.oom_control");
+    int r = cgfile_write(cg->v1[CGPLACE_MEMORY], "cgroup.event_control", "%d %d", event, control);
+    if (r < 0)
+        return err_sys(e, -r, "watch memory.oom_control");
+    cg->oom_fd = take_fd(&event);
+    return 0;
+}
+
+static int v1_open(struct cgroup *cg, const struct launch_limits *l, struct err *e)
+{
+    const struct cgroup_base *b = cg->base;
+    int r;
+
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
+        if (b->place.v1_of[i] != i) {
+            cg->v1[i] = cg->v1[b->place.v1_of[i]];
+            continue;
+        }
+        if (mkdirat(b->v1_sessions[i], cg->name, 0755) < 0)
+            return err_sys(e, errno, "make v1 cgroup '%s'", cg->name);
+        r = cgfile_open_dir(b->v1_sessions[i], cg->name, &cg->v1[i]);
+        if (r < 0)
+            return err_sys(e, -r, "open v1 cgroup '%s'", cg->name);
+    }
+    r = limit_memory(cg->v1[CGPLACE_MEMORY], l->memory_bytes, e);
+    if (r == 0)
+        r = limit(cg->v1[CGPLACE_PIDS], "pids.max", l->pids, e);
+    if (r == 0)
+        r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_period_us", 100000, e);
+    if (r == 0)
+        r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_quota_us", (uint64_t)l->cpu_millis * 100, e);
+    return r < 0 ? r : watch_oom(cg, e);
+}
+
+static int v1_place(struct cgroup *cg, pid_t pid, struct err *e)
+{
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
+        if (cg->base->place.v1_of[i] != i)
+            continue;
+        int r = cgfile_write(cg->v1[i], "cgroup.procs", "%d", (int)pid);
+        if (r < 0)
+            return err_sys(e, -r, "move process %d to cgroup '%s'", (int)pid, cg->name);
+    }
+    return 0;
+}
+
+static int v1_status(struct cgroup *cg, int reset_peak, struct launch_status_answer *ret,
+                     struct err *e)
+{
+    int mem = cg->v1[CGPLACE_MEMORY], pids = cg->v1[CGPLACE_PIDS];
+    uint64_t events;
+    int r;
+
+    /* Before the counters: an event after this read makes the descriptor readable again. */
+    if (read(cg->oom_fd, &events, sizeof events) < 0 && errno != EAGAIN)
+        return err_sys(e, errno, "read the out-of-memory events");
+    r = cgfile_u64(mem, "memory.usage_in_bytes", &ret->memory_bytes);
+    if (r == 0)
+        r = cgfile_u64(mem, "memory.max_usage_in_bytes", &ret->memory_peak_bytes);
+    if (r == 0)
+        r = cgfile_u64(mem, "memory.limit_in_bytes", &ret->memory_limit_bytes);
+    if (r == 0)
+        r = cgfile_key(mem, "memory.oom_control", "oom_kill", &ret->oom_kills);
+    if (r == 0)
+        r = cgfile_u64(pids, "pids.current", &ret->pids);
+    if (r == 0)
+        r = cgfile_u64(pids, "pids.max", &ret->pids_limit);
+    if (r == 0 && reset_peak)
+        r = cgfile_write(mem, "memory.max_usage_in_bytes", "0");
+    return r < 0 ? err_sys(e, -r, "read the use of cgroup '%s'", cg->name) : 0;
+}
+
+/* Memory charged to a group that is removed stays with its parent: no wait for it. */
+static int v1_remove(struct cgroup *cg, struct err *e)
+{
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
+        if (cg->base->v1_sessions[i] < 0)
+            continue;
+        int r = cgfile_remove_tree(cg->base->v1_sessions[i], cg->name);
+        if (r < 0)
+            return err_sys(e, -r, "remove v1 cgroup '%s'", cg->name);
+    }
+    return 0;
+}
+
+static void v1_close(struct cgroup *cg)
+{
+    for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++)
+        if (cg->base->place.v1_of[i] == i)
+            closep(&cg->v1[i]);
+    closep(&cg->oom_fd);
+}
+
+const struct cgroup_ops cgroup_v1_ops = {
+    .is_v2 = 0,
+    .oom_events = POLLIN,
+    .base_open = v1_base_open,
+    .base_close = v1_base_close,
+    .open = v1_open,
+    .place = v1_place,
+    .status = v1_status,
+    .remove = v1_remove,
+    .close = v1_close,
+};

@@ -1,0 +1,30 @@
+/*
+ * layers - the directory trees that all sessions of an instance are laid over:
+ * the host's /usr without what is the host's own business, a synthetic /etc, and
+ * the runtime. They live in a mount namespace of the launcher's own.
+ */
+#ifndef HC_LAYERS_H
+#define HC_LAYERS_H
+
+#include "cleanup.h"
+
+struct err;
+
+struct layers {
+    int empty_fd;    /* an empty directory: an overlay without upper needs two layers */
+    int usr_fd;      /* the host's /usr */
+    int usr_hide_fd; /* whiteouts over it */
+    int etc_fd;      /* synthetic */
+    int runtime_fd;  /* -1: lies below /usr */
+    int mounted;
+    char *runtime_dir; /* owned; resolved path, the same inside and outside */
+};
+
+/* Moves the calling process into a mount namespace of its own (it still sees later
+ * mounts of the host): overlays take their layers from the caller's namespace
+ * (Linux < 6.15), and nothing of this is left behind when the process dies.
+ * Descriptors of directories that serve as layers must be opened after this. */
+int layers_open(const char *runtime_dir, struct layers *ret, struct err *e) MUST_CHECK;
+void layers_close(struct layers *l);
+
+#endif

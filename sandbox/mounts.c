@@ -1,0 +1,218 @@
+#include "mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "err.h"
+#include "launchmsg.h"
+#include "layers.h"
+#include "mountfd.h"
+#include "procmask.h"
+#include "rootdir.h"
+#include "runfolder.h"
+
+static void add(struct mounts *m, const char *target, int fd)
+{
+    check(m->count < MOUNTS_MAX);
+    m->mount[m->count].fd = fd;
+    m->mount[m->count].target = target;
+    m->count++;
+}
+
+/* The options would show the id (uid=) in mountinfo: so chown. */
+static int give(int fd, uid_t id, struct err *e)
+{
+    if (fchownat(fd, "", id, id, AT_EMPTY_PATH) < 0)
+        return err_sys(e, errno, "give a file system to id %u", id);
+    return 0;
+}
+
+static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
+{
+    const struct mountfd_tmpfs t = {
+        .source = "root",
+        .bytes = 1 << 20,
+        .inodes = 256,
+        .mode = 0755,
+        .attributes = MOUNTFD_DATA,
+    };
+    autoclose int fd = -1;
+    autoclose int fs = -1;
+    int r = mountfd_tmpfs(&t, &fd, &fs, e);
+
+    if (r == 0)
+        r = rootdir_furnish(fd, layers->runtime_fd >= 0 ? layers->runtime_dir : NULL, e);
+    if (r == 0)
+        r = mountfd_seal(fs, e);
+    if (r < 0)
+        return r;
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int add_tmpfs(struct mounts *m, const char *target, const struct mountfd_tmpfs *t,
+                     uid_t owner, struct err *e)
+{
+    autoclose int fd = -1;
+    int r = mountfd_tmpfs(t, &fd, NULL, e);
+
+    if (r == 0)
+        r = give(fd, owner, e);
+    if (r < 0)
+        return r;
+    add(m, target, take_fd(&fd));
+    return 0;
+}
+
+static int add_overlay(struct mounts *m, const char *target, int top_fd, int bottom_fd,
+                       struct err *e)
+{
+    const int lowers[] = { top_fd, bottom_fd };
+    int fd = -1;
+    int r = mountfd_overlay(target, lowers, 2, &fd, e);
+
+    if (r == 0)
+        add(m, target, fd);
+    return r;
+}
+
+/* Trees that only differ by session in their inodes. */
+static int add_trees(struct mounts *m, const struct layers *l, struct err *e)
+{
+    int r = add_overlay(m, "usr", l->usr_hide_fd, l->usr_fd, e);
+
+    if (r == 0)
+        r = add_overlay(m, "etc", l->etc_fd, l->empty_fd, e);
+    if (r == 0 && l->runtime_fd >= 0)
+        r = add_overlay(m, l->runtime_dir + 1, l->runtime_fd, l->empty_fd, e);
+    return r;
+}
+
+static int add_dev(struct mounts *m, struct err *e)
+{
+    int fd = -1;
+    int r = rootdir_dev(&fd, e);
+
+    if (r == 0)
+        add(m, "dev", fd);
+    return r;
+}
+
+static int add_run(struct mounts *m, struct err *e)
+{
+    /* Room for some hundred generations of kernels that leave their files behind. */
+    const struct mountfd_tmpfs t = {
+        .source = "run",
+        .bytes = 4 << 20,
+        .inodes = 8192,
+        .mode = 0755,
+        .attributes = MOUNTFD_DATA | MOUNT_ATTR_NOEXEC,
+    };
+    int r = add_tmpfs(m, RUNFOLDER_PATH + 1, &t, 0, e);
+
+    if (r < 0)
+        return r;
+    m->run_fd = openat(m->mount[m->count - 1].fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return m->run_fd < 0 ? err_sys(e, errno, "open the run folder") : 0;
+}
+
+static int add_data(struct mounts *m, const struct launch_limits *l, const struct mounts_ids *ids,
+                    struct err *e)
+{
+    const struct mountfd_tmpfs shm = { "shm", l->shm_bytes, l->inodes, 01777,
+                                       MOUNTFD_DATA | MOUNT_ATTR_NOEXEC },
+                               tmp = { "tmp", l->tmp_bytes, l->inodes, 01777, MOUNTFD_DATA },
+                               home = { "home", l->home_bytes, l->inodes, 0700, MOUNTFD_DATA };
+    int r = add_tmpfs(m, "dev/shm", &shm, ids->init_id, e);
+
+    if (r == 0)
+        r = add_tmpfs(m, "tmp", &tmp, ids->init_id, e);
+    if (r == 0)
+        r = add_tmpfs(m, "home/user", &home, ids->user_id, e);
+    return r;
+}
+
+int mounts_new(const struct layers *layers, const struct launch_limits *limits,
+               const struct mounts_ids *ids, struct mounts *ret, struct err *e)
+{
+    struct mounts m = { .root_fd = -1, .proc_fd = -1, .run_fd = -1 };
+    int r = new_root(layers, &m.root_fd, e);
+
+    if (r == 0)
+        r = procmask_new(limits, &m.proc_fd, e);
+    if (r == 0)
+        r = add_trees(&m, layers, e);
+    if (r == 0)
+        r = add_dev(&m, e);
+    if (r == 0)
+        r = add_data(&m, limits, ids, e);
+    if (r == 0)
+        r = add_run(&m, e);
+    if (r < 0) {
+        mounts_close(&m);
+        return r;
+    }
+    *ret = m;
+    return 0;
+}
+
+void mounts_close(struct mounts *m)
+{
+    closep(&m->root_fd);
+    closep(&m->proc_fd);
+    closep(&m->run_fd);
+    for (unsigned i = 0; i < m->count; i++)
+        closep(&m->mount[i].fd);
+    m->count = 0;
+    m->root_fd = m->proc_fd = m->run_fd = -1;
+}
+
+static int mount_devpts(struct err *e)
+{
+    /* Made here: the slaves then belong to the session's ids. Linux makes every instance a new one
+     * since 4.7. */
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+              "newinstance,ptmxmode=0666,mode=0620,max=64") < 0)
+        return err_sys(e, errno, "mount devpts");
+    return 0;
+}
+
+static int pivot(struct err *e)
+{
+    /* Both are ".": the old root then lies over the new one, and no folder for it need exist. */
+    if (syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_sys(e, errno, "pivot_root");
+    if (umount2(".", MNT_DETACH) < 0)
+        return err_sys(e, errno, "let go of the host's root");
+    if (chdir("/") < 0)
+        return err_sys(e, errno, "enter the new root");
+    return 0;
+}
+
+int mounts_enter(const struct mounts *m, struct err *e)
+{
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(e, errno, "make mounts private");
+    int r = mountfd_attach(m->root_fd, "/", e);
+    if (r < 0)
+        return r;
+    if (fchdir(m->root_fd) < 0)
+        return err_sys(e, errno, "enter the new root");
+    r = procmask_mount(m->proc_fd, e);
+    for (unsigned i = 0; r == 0 && i < m->count; i++)
+        r = mountfd_attach(m->mount[i].fd, m->mount[i].target, e);
+    if (r == 0)
+        r = mount_devpts(e);
+    return r < 0 ? r : pivot(e);
+}
+
+int mounts_spec(const struct layers *layers, int dir_fd, int *ret_fd, struct err *e)
+{
+    const int lowers[] = { dir_fd, layers->empty_fd };
+
+    return mountfd_overlay("kernelspec", lowers, 2, ret_fd, e);
+}

@@ -1,0 +1,294 @@
+#include "procmask.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "err.h"
+#include "launchmsg.h"
+#include "mountfd.h"
+
+/* Files of our own, same name in proc. */
+static const char *const replaced[] = {
+    "cpuinfo", "loadavg", "meminfo", "stat", "uptime", "vmstat",
+};
+
+/* Nothing in them: an empty read-only file (never /dev/null, which would swallow writes) ... */
+static const char *const emptied_files[] = {
+    "buddyinfo",
+    "cgroups",
+    "cmdline",
+    "config.gz",
+    "consoles",
+    "crypto",
+    "devices",
+    "diskstats",
+    "dma",
+    "execdomains",
+    "fb",
+    "interrupts",
+    "iomem",
+    "ioports",
+    "kallsyms",
+    "kcore",
+    "key-users",
+    "keys",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "locks",
+    "mdstat",
+    "misc",
+    "modules",
+    "mtrr",
+    "pagetypeinfo",
+    "partitions",
+    "sched_debug",
+    "schedstat",
+    "slabinfo",
+    "softirqs",
+    "swaps",
+    "sysrq-trigger",
+    "timer_list",
+    "timer_stats",
+    "version",
+    "vmallocinfo",
+    "zoneinfo",
+    "sys/kernel/random/boot_id",
+};
+/* ... or an empty folder. */
+static const char *const emptied_folders[] = { "acpi",     "asound", "driver",  "dynamic_debug",
+                                               "pressure", "scsi",   "sysvipc", "tty" };
+
+static const char *const read_only[] = { "bus", "fs", "irq", "sys" };
+
+static unsigned cores(const struct launch_limits *l)
+{
+    return l->cpu_millis > 1000 ? (l->cpu_millis + 999) / 1000 : 1;
+}
+
+static int print_meminfo(FILE *f, const struct launch_limits *l)
+{
+    static const char *const zero[] = {
+        "Buffers",      "Cached",      "SwapCached",      "Active",         "Inactive",
+        "SwapTotal",    "SwapFree",    "Dirty",           "Writeback",      "AnonPages",
+        "Mapped",       "Shmem",       "KReclaimable",    "Slab",           "SReclaimable",
+        "SUnreclaim",   "KernelStack", "PageTables",      "CommitLimit",    "Committed_AS",
+        "VmallocTotal", "VmallocUsed", "HugePages_Total", "HugePages_Free",
+    };
+    uint64_t kb = l->memory_bytes / 1024;
+
+    fprintf(f,
+            "MemTotal: %15" PRIu64 " kB\nMemFree: %16" PRIu64 " kB\nMemAvailable: %11" PRIu64
+            " kB\n",
+            kb, kb, kb);
+    for (unsigned i = 0; i < sizeof zero / sizeof *zero; i++)
+        fprintf(f, strncmp(zero[i], "Huge", 4) == 0 ? "%s: %*d\n" : "%s: %*d kB\n", zero[i],
+                (int)(23 - strlen(zero[i])), 0);
+    return 0;
+}
+
+static int print_stat(FILE *f, const struct launch_limits *l)
+{
+    fprintf(f, "cpu  0 0 0 0 0 0 0 0 0 0\n");
+    for (unsigned i = 0; i < cores(l); i++)
+        fprintf(f, "cpu%u 0 0 0 0 0 0 0 0 0 0\n", i);
+    fprintf(
+        f, "intr 0\nctxt 0\nbtime %lld\nprocesses 1\nprocs_running 1\nprocs_blocked 0\nsoftirq 0\n",
+        (long long)time(NULL));
+    return 0;
+}
+
+/* The host's first entries: libraries choose their code by the flags, which must be true. */
+static int print_cpuinfo(FILE *f, const struct launch_limits *l)
+{
+    FILE *host = fopen("/proc/cpuinfo", "re");
+    autofree char *line = NULL;
+    size_t size = 0;
+    unsigned left = cores(l);
+
+    if (host == NULL)
+        return -errno;
+    while (left > 0 && getline(&line, &size, host) > 0) {
+        fputs(line, f);
+        if (line[0] == '\n') /* an empty line ends an entry */
+            left--;
+    }
+    fclose(host);
+    return 0;
+}
+
+static int print_loadavg(FILE *f, const struct launch_limits *l)
+{
+    (void)l;
+    fputs("0.00 0.00 0.00 1/1 1\n", f);
+    return 0;
+}
+
+static int print_uptime(FILE *f, const struct launch_limits *l)
+{
+    (void)l;
+    fputs("1.00 1.00\n", f);
+    return 0;
+}
+
+static int print_vmstat(FILE *f, const struct launch_limits *l)
+{
+    (void)l;
+    fputs("pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgfault 0\npgmajfault 0\noom_kill 0\n", f);
+    return 0;
+}
+
+static int (*const printers[])(FILE *, const struct launch_limits *) = {
+    print_cpuinfo, print_loadavg, print_meminfo, print_stat, print_uptime, print_vmstat,
+};
+
+static int make_file(int dirfd, const char *name, FILE **ret, struct err *e)
+{
+    int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (f == NULL) {
+        int r = err_sys(e, errno, "make '%s'", name);
+        closep(&fd);
+        return r;
+    }
+    *ret = f;
+    return 0;
+}
+
+static int fill(int dirfd, const struct launch_limits *limits, struct err *e)
+{
+    FILE *f;
+    int r;
+
+    for (unsigned i = 0; i < sizeof replaced / sizeof *replaced; i++) {
+        r = make_file(dirfd, replaced[i], &f, e);
+        if (r < 0)
+            return r;
+        r = printers[i](f, limits);
+        if (fclose(f) != 0 && r == 0)
+            r = -errno;
+        if (r < 0)
+            return err_sys(e, -r, "write '%s'", replaced[i]);
+    }
+    r = make_file(dirfd, "empty", &f, e);
+    if (r < 0)
+        return r;
+    fclose(f);
+    if (mkdirat(dirfd, "none", 0555) < 0)
+        return err_sys(e, errno, "make an empty folder");
+    return 0;
+}
+
+int procmask_new(const struct launch_limits *limits, int *ret_fd, struct err *e)
+{
+    const struct mountfd_tmpfs t = {
+        .source = "proc",
+        .bytes = 1 << 20,
+        .inodes = 32,
+        .mode = 0555,
+        .attributes = MOUNTFD_DATA | MOUNT_ATTR_NOEXEC,
+    };
+    autoclose int fd = -1;
+    autoclose int fs = -1;
+    int r = mountfd_tmpfs(&t, &fd, &fs, e);
+
+    if (r == 0)
+        r = fill(fd, limits, e);
+    if (r == 0)
+        r = mountfd_seal(fs, e);
+    if (r < 0)
+        return err_wrap(e, "files over /proc");
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int mount_proc(struct err *e)
+{
+    autoclose int fs = fsopen("proc", FSOPEN_CLOEXEC);
+
+    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", "proc", 0) < 0 ||
+        fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "invisible", 0) < 0)
+        return err_sys(e, errno, "prepare /proc");
+    if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(e, errno, "make a proc file system");
+    autoclose int fd =
+        fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    /* EPERM here: the visible /proc has mounts on top of it, as in many containers. */
+    if (fd < 0)
+        return err_sys(e, errno, "mount a fresh proc (is the host's /proc fully visible?)");
+    return mountfd_attach(fd, "proc", e);
+}
+
+/* Not every kernel has every entry. */
+static int cover(const char *with, const char *name, struct err *e)
+{
+    char source[64], target[64];
+
+    snprintf(source, sizeof source, "run/%s", with);
+    snprintf(target, sizeof target, "proc/%s", name);
+    if (mount(source, target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+        return err_sys(e, errno, "cover /proc/%s", name);
+    return 0;
+}
+
+static int cover_all(struct err *e)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < sizeof replaced / sizeof *replaced; i++)
+        r = cover(replaced[i], replaced[i], e);
+    for (unsigned i = 0; r == 0 && i < sizeof emptied_files / sizeof *emptied_files; i++)
+        r = cover("empty", emptied_files[i], e);
+    for (unsigned i = 0; r == 0 && i < sizeof emptied_folders / sizeof *emptied_folders; i++)
+        r = cover("none", emptied_folders[i], e);
+    return r;
+}
+
+static int make_read_only(const char *name, struct err *e)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "proc/%s", name);
+    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "bind /proc/%s", name);
+    if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+              NULL) < 0)
+        return err_sys(e, errno, "make /proc/%s read-only", name);
+    return 0;
+}
+
+/* Nested user namespaces would give a session packet sockets, netfilter and overlayfs of its own. */
+static int forbid_user_namespaces(struct err *e)
+{
+    autoclose int fd = open("proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "0\n", 2) != 2)
+        return err_sys(e, errno, "forbid nested user namespaces");
+    return 0;
+}
+
+int procmask_mount(int files_fd, struct err *e)
+{
+    int r = mount_proc(e);
+
+    if (r == 0)
+        r = mountfd_attach(files_fd, "run", e);
+    if (r == 0)
+        r = forbid_user_namespaces(e);
+    for (unsigned i = 0; r == 0 && i < sizeof read_only / sizeof *read_only; i++)
+        r = make_read_only(read_only[i], e);
+    if (r == 0)
+        r = cover_all(e);
+    if (r == 0 && umount2("run", MNT_DETACH) < 0)
+        r = err_sys(e, errno, "take the files over /proc off their place");
+    return r;
+}

@@ -1,0 +1,57 @@
+/*
+ * userns - the outer user namespace of an instance, the ids of its sessions, and
+ * the builder that makes a session's namespaces below it.
+ *
+ * Host id BASE + 0x100 is 0 in the outer namespace. Session i has there the ids
+ * 2i+16 (its pid 1; 0 inside the session) and 2i+17 (its user; 1000 inside). Host
+ * 0 is mapped nowhere.
+ */
+#ifndef HC_USERNS_H
+#define HC_USERNS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cleanup.h"
+
+struct err;
+
+enum {
+    USERNS_OUTER_FIRST = 0x100,
+    USERNS_OUTER_COUNT = 0xff00,
+    USERNS_SESSIONS = 16384,
+    USERNS_USER_ID = 1000, /* the session's user inside */
+};
+
+static inline uint32_t userns_outer_init(unsigned index)
+{
+    return 2 * index + 16;
+}
+
+static inline uint32_t userns_outer_user(unsigned index)
+{
+    return 2 * index + 17;
+}
+
+static inline uint32_t userns_host_id(uint32_t id_base, uint32_t outer_id)
+{
+    return id_base + USERNS_OUTER_FIRST + outer_id;
+}
+
+/* Limits that the kernel sums up over all sessions of a namespace's maker: they go as high as the
+ * launcher may set them, before the first namespace is made. */
+void userns_raise_limits(void);
+
+/* An open descriptor keeps the namespace: no process lives in it. */
+int userns_outer_new(uint32_t id_base, int *ret_fd, struct err *e) MUST_CHECK;
+
+/* Clones pid 1 of a session: into leaf_fd's group, in its own user, mount, pid, net, ipc and uts
+ * namespaces with the ids mapped; its parent is the caller. Returns twice, like fork(): 0 in that
+ * new process, which still has the caller's memory, descriptors, root directory and unmapped ids (so
+ * it must take uid and gid 0 inside first); the pid in the caller; or a negative errno.
+ *
+ * The cgroup namespace is left to the new process (unshare): it should be made when the process is
+ * in all its groups, and v1 groups are entered only now. */
+pid_t userns_clone_init(int outer_fd, unsigned index, int leaf_fd, struct err *e) MUST_CHECK;
+
+#endif
