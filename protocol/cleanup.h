@@ -13,10 +13,12 @@ static inline void freep(void *p)
     free(*(void **)p);
 }
 
+/* Closes what is open and leaves -1 behind: calling it twice closes once. */
 static inline void closep(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
+    *fd = -1;
 }
 
 /* Hands the descriptor over: the variable no longer owns it. */

@@ -37,7 +37,7 @@ static int make_mount_point(struct err *e)
 }
 
 /* Every byte and node in it is made here, so its size is bounded by what etctree copies. */
-static int mount_layers(struct layers *l, int *ret_fs, struct err *e)
+static int mount_layers(struct layers *l, int *ret_fs, int *ret_fd, struct err *e)
 {
     const struct mountfd_tmpfs t = {
         .source = "layers",
@@ -55,6 +55,7 @@ static int mount_layers(struct layers *l, int *ret_fs, struct err *e)
     if (r < 0)
         return r;
     l->mounted = 1;
+    *ret_fd = take_fd(&fd);
     *ret_fs = take_fd(&fs);
     return 0;
 }
@@ -141,6 +142,7 @@ int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
 {
     struct layers l = { -1, -1, -1, -1, -1, 0, NULL };
     autoclose int fs = -1;
+    autoclose int fd = -1;
     int r = check_merged_usr(e);
 
     if (r == 0)
@@ -148,11 +150,11 @@ int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
     if (r == 0)
         r = own_mount_namespace(e);
     if (r == 0)
-        r = mount_layers(&l, &fs, e);
+        r = mount_layers(&l, &fs, &fd, e);
     if (r == 0)
         r = make_layers(&l, e);
     if (r == 0)
-        r = mountfd_seal(fs, e);
+        r = mountfd_seal(fs, fd, e);
     if (r == 0 && (l.usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         r = err_sys(e, errno, "open /usr");
     if (r == 0)

@@ -61,11 +61,14 @@ int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs, struc
     return 0;
 }
 
-int mountfd_seal(int fs, struct err *e)
+int mountfd_seal(int fs, int fd, struct err *e)
 {
+    struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+
     /* After fsmount() the context stands for a change of the options. */
     if (fsconfig(fs, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0 ||
-        fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+        fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ||
+        mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0)
         return err_sys(e, errno, "make a file system read-only");
     return 0;
 }

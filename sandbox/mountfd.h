@@ -31,8 +31,8 @@ struct mountfd_tmpfs {
  * context, which mountfd_seal() needs; ret_fs NULL: not needed. */
 int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs,
                   struct err *e) MUST_CHECK;
-/* Makes the superblock read-only, for every mount of it and for good. */
-int mountfd_seal(int fs, struct err *e) MUST_CHECK;
+/* Makes the mount read-only, and the superblock, which no capability inside can undo. */
+int mountfd_seal(int fs, int fd, struct err *e) MUST_CHECK;
 
 /* A read-only overlay of directories of the caller's mount namespace, topmost
  * first, at least two: its inodes are its own, so that locks and watches on the

@@ -47,7 +47,7 @@ static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
     if (r == 0)
         r = rootdir_furnish(fd, layers->runtime_fd >= 0 ? layers->runtime_dir : NULL, e);
     if (r == 0)
-        r = mountfd_seal(fs, e);
+        r = mountfd_seal(fs, fd, e);
     if (r < 0)
         return r;
     *ret_fd = take_fd(&fd);

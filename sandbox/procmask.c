@@ -204,7 +204,7 @@ int procmask_new(const struct launch_limits *limits, int *ret_fd, struct err *e)
     if (r == 0)
         r = fill(fd, limits, e);
     if (r == 0)
-        r = mountfd_seal(fs, e);
+        r = mountfd_seal(fs, fd, e);
     if (r < 0)
         return err_wrap(e, "files over /proc");
     *ret_fd = take_fd(&fd);

@@ -22,9 +22,8 @@ struct link {
 };
 
 static const struct link root_links[] = {
-    { "bin", "usr/bin" },     { "sbin", "usr/sbin" },    { "lib", "usr/lib" },
-    { "lib32", "usr/lib32" }, { "lib64", "usr/lib64" },  { "libx32", "usr/libx32" },
-    { "var/tmp", "/tmp" },    { "run/shm", "/dev/shm" },
+    { "bin", "usr/bin" },     { "sbin", "usr/sbin" }, { "lib", "usr/lib" },
+    { "lib64", "usr/lib64" }, { "var/tmp", "/tmp" },
 };
 
 static const struct link dev_links[] = {
@@ -119,7 +118,7 @@ int rootdir_dev(int *ret_fd, struct err *e)
     if (r == 0)
         r = make_links(fd, dev_links, sizeof dev_links / sizeof *dev_links, e);
     if (r == 0)
-        r = mountfd_seal(fs, e);
+        r = mountfd_seal(fs, fd, e);
     if (r < 0)
         return err_wrap(e, "/dev");
     *ret_fd = take_fd(&fd);

@@ -32,7 +32,13 @@ struct sandbox_config {
 };
 
 /* Raises the limits that add up over sessions, makes the outer user namespace,
- * opens the cgroup base and sweeps what an earlier launcher of this slot left. */
+ * opens the cgroup base and sweeps what an earlier launcher of this slot left.
+ *
+ * Moves the calling process into a mount namespace of its own, in which later
+ * mounts of the host still appear: descriptors of kernelspec directories must be
+ * opened after this call (overlays take layers from the caller's namespace only).
+ * With v2 it may move the processes of our delegated cgroup into its leaf
+ * `holdcell-main`. Blocks until the sweep is done, 10 s at most. */
 int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host **ret,
                       struct err *e) MUST_CHECK;
 struct sandbox_host *
@@ -52,6 +58,8 @@ int sandbox_take_init_fd(
         *s); /* init's request socket, gateway side; owned by the caller; -1 when taken */
 int sandbox_init_pidfd(const struct sandbox *s); /* borrowed; readable when init ended */
 pid_t sandbox_init_pid(const struct sandbox *s); /* host pid; the launcher's child */
+/* When it polls, ask sandbox_status(): that tells the number of kills and re-arms the descriptor. With v1
+ * the event comes when memory runs out, a moment before the kill is counted: ask again when a kernel ends. */
 int sandbox_oom_fd(
     const struct sandbox *
         s); /* borrowed; polls POLLIN (v1 eventfd) or POLLPRI (v2 memory.events); -1 when there is none */
@@ -60,8 +68,11 @@ short sandbox_oom_events(const struct sandbox *s); /* POLLIN or POLLPRI */
 struct sandbox_start {
     uint32_t kernel, generation;
     uint32_t flags; /* LAUNCH_SOCKETS_FD */
-    int spec_fd; /* O_PATH of the kernelspec's directory (borrowed): mounted read-only inside, once per sandbox */
-    const char *spec_name; /* names the mount point */
+    /* The kernelspec's directory, opened after sandbox_host_open() (borrowed): mounted read-only inside, once
+     * per sandbox and name; -1: none, spec_name is not used. {resource_dir} is its place /kernelspecs/<n>. */
+    int spec_fd;
+    const char *
+        spec_name; /* unique among all kernelspecs that the launcher offers; at most 16 per sandbox */
     char *const *argv; /* NULL-terminated; {connection_file} and {resource_dir} are replaced here */
     char *const *env;  /* NULL-terminated */
     const char *cwd;
@@ -77,8 +88,9 @@ struct sandbox_kernel {
 };
 
 /* A fresh cgroup leaf k<kernel>-<generation>, a child that joins, drops and
- * execs. Returns when exec succeeded, else the errno and the step that failed;
- * the leaf is gone and the child reaped then. */
+ * execs. Returns when exec succeeded (or the child was killed before: then its
+ * pidfd is readable), else the errno and the step that failed; the leaf is gone
+ * and the child reaped then. -HC_EGONE: the session's init is dead. */
 int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
                          struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
 
@@ -98,10 +110,12 @@ int sandbox_remove_kernel(struct sandbox *s, uint32_t kernel, uint32_t generatio
                           struct err *e) MUST_CHECK;
 int sandbox_empty(struct sandbox *s);
 
+/* ret->sandbox is left alone. Before Linux 6.12 v2 cannot reset a peak: it goes on counting from CREATE. */
 int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answer *ret,
                    struct err *e) MUST_CHECK;
 
-/* Closes mounts and namespaces, removes the cgroups. -EBUSY: call again soon (rmdir lags behind the last
+/* After sandbox_kill(), when the caller has reaped every kernel and then init: closes mounts and
+ * namespaces, removes the cgroups. -EBUSY: call again soon (rmdir lags behind the last
  * exit by milliseconds); s stays valid then. On 0 s is freed and its index may be used again. */
 int sandbox_free(struct sandbox *s, struct err *e) MUST_CHECK;
 

@@ -1,0 +1,55 @@
+/* What all sandboxes of an instance share. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "err.h"
+#include "initimage.h"
+#include "sandbox_internal.h"
+#include "userns.h"
+
+static int open_all(const struct sandbox_config *c, struct sandbox_host *h, struct err *e)
+{
+    userns_raise_limits();
+    /* First: what an earlier launcher left may hold ids and memory. */
+    int r = cgroup_base_open(c->slot, c->cgroup_parent, &h->cgroups, e);
+    if (r == 0)
+        r = userns_outer_new(c->id_base, &h->outer_fd, e);
+    if (r == 0)
+        r = initimage_open(c->init_path, &h->init_fd, e);
+    if (r == 0)
+        r = layers_open(c->runtime_dir, &h->layers, e);
+    if (r < 0)
+        return r;
+    h->pid_ns_fd = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    return h->pid_ns_fd < 0 ? err_sys(e, errno, "open our pid namespace") : 0;
+}
+
+int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host **ret, struct err *e)
+{
+    struct sandbox_host *h = xcalloc(1, sizeof *h);
+
+    h->id_base = config->id_base;
+    h->gateway_uid = config->gateway_uid;
+    h->outer_fd = h->pid_ns_fd = h->init_fd = -1;
+    h->layers = (struct layers){ -1, -1, -1, -1, -1, 0, NULL };
+    int r = open_all(config, h, e);
+    if (r < 0) {
+        sandbox_host_close(h);
+        return r;
+    }
+    *ret = h;
+    return 0;
+}
+
+struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
+{
+    if (h == NULL)
+        return NULL;
+    closep(&h->outer_fd);
+    closep(&h->pid_ns_fd);
+    closep(&h->init_fd);
+    layers_close(&h->layers);
+    h->cgroups = cgroup_base_close(h->cgroups);
+    free(h);
+    return NULL;
+}

@@ -1,0 +1,148 @@
+#include "sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "err.h"
+#include "runfolder.h"
+#include "sandbox_internal.h"
+#include "userns.h"
+
+void sandbox_limits_default(struct launch_limits *ret)
+{
+    *ret = (struct launch_limits){
+        .memory_bytes = UINT64_C(2) << 30,
+        .home_bytes = 512 << 20, /* the three together stay below half of memory: ENOSPC, not OOM */
+        .tmp_bytes = 256 << 20,
+        .shm_bytes = 128 << 20,
+        .inodes = 32768,
+        .pids = 256,
+        .cpu_millis = 1000,
+        .nofile = 4096,
+    };
+}
+
+uid_t sandbox_user_id(const struct sandbox *s)
+{
+    return userns_host_id(s->host->id_base, userns_outer_user(s->index));
+}
+
+int sandbox_set_oom_score(pid_t pid, int score, struct err *e)
+{
+    char path[64], text[16];
+    int n = snprintf(text, sizeof text, "%d", score);
+
+    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)pid);
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, (size_t)n) != n)
+        return err_sys(e, errno, "write %s", path);
+    return 0;
+}
+
+int sandbox_run_fd(const struct sandbox *s)
+{
+    return s->run_fd;
+}
+
+int sandbox_take_init_fd(struct sandbox *s)
+{
+    return take_fd(&s->request_fd);
+}
+
+int sandbox_init_pidfd(const struct sandbox *s)
+{
+    return s->init_pidfd;
+}
+
+pid_t sandbox_init_pid(const struct sandbox *s)
+{
+    return s->init_pid;
+}
+
+int sandbox_oom_fd(const struct sandbox *s)
+{
+    return cgroup_oom_fd(s->cgroup);
+}
+
+short sandbox_oom_events(const struct sandbox *s)
+{
+    return cgroup_oom_events(s->cgroup);
+}
+
+/* The name of a kernel's cgroup leaf; that of its run folder is the same without the k. */
+static void leaf_name(uint32_t kernel, uint32_t generation, char ret[RUNFOLDER_NAME_SIZE + 1])
+{
+    ret[0] = 'k';
+    runfolder_name(kernel, generation, ret + 1);
+}
+
+int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    char name[RUNFOLDER_NAME_SIZE];
+
+    runfolder_name(kernel, generation, name);
+    return runfolder_seal(s->run_fd, name, e);
+}
+
+int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    char leaf[RUNFOLDER_NAME_SIZE + 1];
+
+    leaf_name(kernel, generation, leaf);
+    return cgroup_kill(s->cgroup, leaf, e);
+}
+
+int sandbox_kill(struct sandbox *s, struct err *e)
+{
+    return cgroup_kill(s->cgroup, NULL, e);
+}
+
+int sandbox_kernel_empty(struct sandbox *s, uint32_t kernel, uint32_t generation)
+{
+    char leaf[RUNFOLDER_NAME_SIZE + 1];
+
+    leaf_name(kernel, generation, leaf);
+    return cgroup_empty(s->cgroup, leaf);
+}
+
+int sandbox_remove_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    char leaf[RUNFOLDER_NAME_SIZE + 1];
+
+    leaf_name(kernel, generation, leaf);
+    int r = cgroup_leaf_remove(s->cgroup, leaf, e);
+    if (r == 0)
+        runfolder_remove(s->run_fd, leaf + 1);
+    return r;
+}
+
+int sandbox_empty(struct sandbox *s)
+{
+    return cgroup_empty(s->cgroup, NULL);
+}
+
+int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answer *ret,
+                   struct err *e)
+{
+    return cgroup_status(s->cgroup, reset_peak, ret, e);
+}
+
+int sandbox_free(struct sandbox *s, struct err *e)
+{
+    /* The groups first: only then is it proven that no process has these ids any more. */
+    int r = s->cgroup != NULL ? cgroup_free(s->cgroup, e) : 0;
+
+    if (r < 0)
+        return r;
+    s->cgroup = NULL;
+    for (unsigned i = 0; i < SANDBOX_NS_COUNT; i++)
+        closep(&s->ns_fd[i]);
+    closep(&s->init_pidfd);
+    closep(&s->request_fd);
+    closep(&s->run_fd);
+    for (unsigned i = 0; i < MOUNTS_SPECS; i++)
+        free(s->spec_names[i]);
+    free(s);
+    return 0;
+}

@@ -1,0 +1,56 @@
+/*
+ * sandbox_internal - the two structs behind sandbox.h. Only for host.c, create.c,
+ * join.c and sandbox.c.
+ */
+#ifndef HC_SANDBOX_INTERNAL_H
+#define HC_SANDBOX_INTERNAL_H
+
+#include "cgroup.h"
+#include "layers.h"
+#include "mounts.h"
+#include "sandbox.h"
+
+struct sandbox_host {
+    uint32_t id_base;
+    uid_t gateway_uid;
+    struct cgroup_base *cgroups; /* owned */
+    struct layers layers;
+    int outer_fd;  /* the outer user namespace */
+    int pid_ns_fd; /* the launcher's own pid namespace: what setns() goes back to */
+    int init_fd;   /* holdcell-init, a sealed memfd */
+};
+
+/* The namespaces of a session that a kernel joins in its own process, in this order: the user
+ * namespace first, for the right to join the others. The pid namespace is the launcher's to set. */
+enum sandbox_ns {
+    SANDBOX_NS_USER,
+    SANDBOX_NS_MNT,
+    SANDBOX_NS_NET,
+    SANDBOX_NS_IPC,
+    SANDBOX_NS_UTS,
+    SANDBOX_NS_CGROUP,
+    SANDBOX_NS_PID,
+    SANDBOX_NS_COUNT
+};
+
+struct sandbox {
+    struct sandbox_host *host; /* borrowed */
+    unsigned index;
+    struct launch_limits limits;
+    struct cgroup *cgroup; /* owned */
+    pid_t init_pid;
+    int init_pidfd;
+    int request_fd; /* init's socket, the gateway's end; -1 when taken */
+    int run_fd;
+    int ns_fd[SANDBOX_NS_COUNT];
+    char *spec_names[MOUNTS_SPECS]; /* owned; what is mounted at /kernelspecs/<i> */
+};
+
+/* The host id of the session's user (also its group id). */
+uid_t sandbox_user_id(const struct sandbox *s);
+
+/* In the launcher, about a child that waits: 0..1000 for a process of a session. The launcher may
+ * have protected itself from the OOM killer, and what is inherited could be taken up again. */
+int sandbox_set_oom_score(pid_t pid, int score, struct err *e) MUST_CHECK;
+
+#endif
