@@ -41,7 +41,7 @@ void conn_kill(struct conn *c)
     c->poll = loop_poll_close(c->poll);
     close(c->fd);
     c->fd = -1;
-    turn_add(c->all->turn, TURN_WORK, &c->work);
+    deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
 }
 
 static void destroy(struct conn *c)
@@ -49,8 +49,8 @@ static void destroy(struct conn *c)
     struct conns *all = c->all;
 
     c->ops->closed(c->arg);
-    turn_remove(all->turn, TURN_WORK, &c->work);
-    turn_remove(all->turn, TURN_FLUSH, &c->flush);
+    deferred_remove(all->deferred, DEFERRED_WORK, &c->work);
+    deferred_remove(all->deferred, DEFERRED_FLUSH, &c->flush);
     conns_remove(all, c);
     buf_free(&c->in);
     buf_free(&c->out);
@@ -81,7 +81,7 @@ static size_t deliver(struct conn *c, struct view in)
 static void deliver_later(struct conn *c)
 {
     c->resuming = 1;
-    turn_add(c->all->turn, TURN_WORK, &c->work);
+    deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
 }
 
 /* What is left waits in c->in: delivered by work when nothing but the budget stood
@@ -228,8 +228,8 @@ struct conn *conn_new(struct conns *all, int fd, const struct conn_ops *ops, voi
     c->fd = fd;
     c->ops = ops;
     c->arg = arg;
-    c->work = (struct turn_node){ .fn = on_work, .arg = c };
-    c->flush = (struct turn_node){ .fn = conn_on_flush, .arg = c };
+    c->work = (struct deferred_node){ .fn = on_work, .arg = c };
+    c->flush = (struct deferred_node){ .fn = conn_on_flush, .arg = c };
     buf_init(&c->in, CONN_READ_SIZE);
     buf_init(&c->out, SIZE_MAX / 2); /* bounded by who writes: conn_writable() */
     c->events = LOOP_READ;

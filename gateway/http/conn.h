@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "buf.h"
-#include "turn.h"
+#include "deferred.h"
 
 struct conn;
 struct conns;
@@ -45,8 +45,8 @@ struct conns *conns_new(struct loop *l, uint64_t tick_ms);
 /* All connections must have closed. The memory goes in a later turn. Returns NULL. */
 struct conns *conns_close(struct conns *all);
 unsigned conns_count(const struct conns *all);
-struct turn *conns_turn(struct conns *all); /* shared */
-struct loop *conns_loop(struct conns *all); /* borrowed */
+struct deferred *conns_deferred(struct conns *all); /* shared */
+struct loop *conns_loop(struct conns *all);         /* borrowed */
 /* Aborts the idle connection that was silent longest; 0 when there is none. */
 int conns_evict(struct conns *all);
 /* Calls fn for each; fn may end connections. */

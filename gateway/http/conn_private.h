@@ -15,8 +15,8 @@ enum {
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_DEAD };
 
 struct conns {
-    struct loop *loop; /* borrowed */
-    struct turn *turn; /* owned */
+    struct loop *loop;         /* borrowed */
+    struct deferred *deferred; /* owned */
     struct loop_timer *timer;
     uint64_t tick_ms;
     struct conn *first, *last; /* owned list; last was heard of last */
@@ -30,7 +30,7 @@ struct conn {
     const struct conn_ops *ops;
     void *arg;
     struct loop_poll *poll;
-    struct turn_node work, flush;
+    struct deferred_node work, flush;
     int fd;
     enum conn_state state;
     int events; /* what poll waits for */
@@ -53,7 +53,7 @@ void conn_kill(
     struct conn *c); /* the descriptor goes now, the object after closed(), from the loop */
 void conn_flush(struct conn *c);    /* writes the queue until the socket is full */
 void conn_send_fin(struct conn *c); /* the queue is empty: no more will come from us */
-void conn_on_flush(void *arg);      /* the TURN_FLUSH node */
+void conn_on_flush(void *arg);      /* the DEFERRED_FLUSH node */
 void conn_tick(struct conn *c, uint64_t now);
 
 void conns_add(struct conns *all, struct conn *c);

@@ -55,7 +55,7 @@ struct conns *conns_new(struct loop *l, uint64_t tick_ms)
 
     all->loop = l;
     all->tick_ms = tick_ms;
-    all->turn = turn_new(l);
+    all->deferred = deferred_new(l);
     return all;
 }
 
@@ -64,7 +64,7 @@ struct conns *conns_close(struct conns *all)
     if (all == NULL)
         return NULL;
     check(all->count == 0);
-    all->turn = turn_close(all->turn);
+    all->deferred = deferred_close(all->deferred);
     free(all);
     return NULL;
 }
@@ -74,9 +74,9 @@ unsigned conns_count(const struct conns *all)
     return all->count;
 }
 
-struct turn *conns_turn(struct conns *all)
+struct deferred *conns_deferred(struct conns *all)
 {
-    return all->turn;
+    return all->deferred;
 }
 
 struct loop *conns_loop(struct conns *all)

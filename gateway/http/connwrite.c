@@ -28,7 +28,7 @@ void conn_send_fin(struct conn *c)
 static void wrote(struct conn *c)
 {
     if (c->over && buf_len(&c->out) <= CONN_LOW)
-        turn_add(c->all->turn, TURN_WORK, &c->work);
+        deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
     if (buf_len(&c->out) > 0)
         return;
     buf_release(&c->out);
@@ -156,7 +156,7 @@ void conn_write(struct conn *c, const struct view *segments, size_t count)
     if (buf_len(&c->out) >= FLUSH_SIZE)
         conn_flush(c);
     else
-        turn_add(c->all->turn, TURN_FLUSH, &c->flush);
+        deferred_add(c->all->deferred, DEFERRED_FLUSH, &c->flush);
 }
 
 int conn_writable(struct conn *c)

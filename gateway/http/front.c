@@ -147,6 +147,8 @@ static struct server_limits limits_of(const struct front_config *c)
         .bodies = BODIES_MAX,
     };
 
+    l.ws_silence_ms = 3 * l.ws_ping_ms > 30000 ? 3 * l.ws_ping_ms : 30000;
+    l.ws_silence_ms = or_default(c->ws_silence_ms, l.ws_silence_ms);
     l.ws_messages = 4 * l.ws_message;
     return l;
 }

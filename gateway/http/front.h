@@ -30,8 +30,10 @@ struct front_config {
 
     int no_list_kernels; /* GET of the kernel and session lists is 403 */
 
-    int ws_ping_set;         /* 1: ws_ping_ms counts even when it is 0 (no pings) */
-    uint64_t ws_ping_ms;     /* default 30 s */
+    int ws_ping_set;     /* 1: ws_ping_ms counts even when it is 0 (no pings) */
+    uint64_t ws_ping_ms; /* default 30 s */
+    uint64_t
+        ws_silence_ms; /* without a sign of life, after which a socket is given up; default three pings, at least 30 s */
     uint64_t ws_message_max; /* bytes of one message from a client; default 128 MiB */
 
     unsigned max_connections; /* default 4096, never more than RLIMIT_NOFILE leaves room for */

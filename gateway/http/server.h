@@ -23,10 +23,11 @@ struct server;
 struct server_limits {
     unsigned connections;
     uint64_t head_ms, body_ms, idle_ms, stall_ms;
-    uint64_t ws_ping_ms; /* 0: no pings */
-    size_t ws_message;   /* bytes of one incoming message */
-    size_t bodies;       /* bytes of all request bodies that are being received */
-    size_t ws_messages;  /* the same of WebSocket messages */
+    uint64_t ws_silence_ms; /* for which a WebSocket may be silent while it is pinged */
+    uint64_t ws_ping_ms;    /* 0: no pings */
+    size_t ws_message;      /* bytes of one incoming message */
+    size_t bodies;          /* bytes of all request bodies that are being received */
+    size_t ws_messages;     /* the same of WebSocket messages */
 };
 
 struct server {

@@ -7,11 +7,7 @@
 #include "err.h"
 #include "server.h"
 
-enum {
-    CLOSE_MS = 5000,    /* for the peer's Close after ours */
-    SILENCE_MS = 30000, /* at least this long without a sign of life, else three pings */
-    SILENCE_PINGS = 3,
-};
+enum { CLOSE_MS = 5000 /* for the peer's Close after ours */ };
 
 struct websocket {
     struct server *server; /* borrowed */
@@ -205,11 +201,6 @@ static void on_eof(void *arg)
 
 /* ---- clocks --------------------------------------------------------------- */
 
-static uint64_t silence_ms(uint64_t ping_ms)
-{
-    return SILENCE_PINGS * ping_ms > SILENCE_MS ? SILENCE_PINGS * ping_ms : SILENCE_MS;
-}
-
 static void on_tick(void *arg, uint64_t now)
 {
     struct websocket *w = arg;
@@ -225,7 +216,7 @@ static void on_tick(void *arg, uint64_t now)
     if (w->held)
         w->heard_ms = now; /* we are not listening */
     alive = w->heard_ms > conn_drain_ms(w->conn) ? w->heard_ms : conn_drain_ms(w->conn);
-    if (w->ping_ms > alive && now - alive > silence_ms(every)) {
+    if (w->ping_ms > alive && now - alive > w->server->limits.ws_silence_ms) {
         fail(w, 0);
         return;
     }
@@ -266,7 +257,6 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
                                 void *arg)
 {
     struct websocket *w = xcalloc(1, sizeof *w);
-    uint64_t every = s->limits.ws_ping_ms;
 
     w->server = s;
     w->conn = c;
@@ -275,7 +265,7 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
     w->frames = wsframe_new(s->limits.ws_message);
     w->heard_ms = w->ping_ms = now_ms(w);
     conn_set_ops(c, &conn_callbacks, w);
-    conn_set_stall(c, every > 0 ? silence_ms(every) : 0);
+    conn_set_stall(c, s->limits.ws_ping_ms > 0 ? s->limits.ws_silence_ms : 0);
     return w;
 }
 

@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "conn.h"
+#include "deferred.h"
 #include "err.h"
 #include "httphead.h"
 #include "httpurl.h"
@@ -16,7 +17,6 @@
 #include "log.h"
 #include "request.h"
 #include "server.h"
-#include "turn.h"
 #include "websocket.h"
 #include "wschannel.h"
 #include "wshandshake.h"
@@ -27,10 +27,10 @@ enum {
 };
 
 struct channels {
-    struct turn *turn;     /* borrowed */
-    struct websocket *ws;  /* NULL until the 101 is written, and after its end */
-    struct client *client; /* NULL after client_detach() */
-    struct turn_node pull;
+    struct deferred *deferred; /* borrowed */
+    struct websocket *ws;      /* NULL until the 101 is written, and after its end */
+    struct client *client;     /* NULL after client_detach() */
+    struct deferred_node pull;
     enum wschannel_framing framing;
     struct wschannel_frame frame; /* for what is sent */
     struct wschannel_in in;       /* for what comes */
@@ -67,7 +67,7 @@ static void on_pull(void *arg)
 
     for (unsigned n = 0; c->client != NULL && c->ws != NULL && websocket_writable(c->ws); n++) {
         if (n == PULL_BUDGET) {
-            turn_add(c->turn, TURN_WORK, &c->pull);
+            deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
             break;
         }
         if (!client_next(c->client, &ev))
@@ -167,14 +167,14 @@ static void on_drained(void *arg)
 {
     struct channels *c = arg;
 
-    turn_add(c->turn, TURN_WORK, &c->pull);
+    deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
 }
 
 static void free_channels(struct channels *c)
 {
     c->ws = NULL;
     detach(c);
-    turn_remove(c->turn, TURN_WORK, &c->pull);
+    deferred_remove(c->deferred, DEFERRED_WORK, &c->pull);
     wschannel_frame_free(&c->frame);
     wschannel_in_free(&c->in);
     free(c);
@@ -219,8 +219,8 @@ static struct channels *channels_new(struct server *s, const struct http_head *h
 {
     struct channels *c = xcalloc(1, sizeof *c);
 
-    c->turn = conns_turn(s->conns);
-    c->pull = (struct turn_node){ .fn = on_pull, .arg = c };
+    c->deferred = conns_deferred(s->conns);
+    c->pull = (struct deferred_node){ .fn = on_pull, .arg = c };
     c->framing = ws_handshake_offers(head, WSCHANNEL_V1_PROTOCOL) ? WSCHANNEL_V1 : WSCHANNEL_LEGACY;
     wschannel_frame_init(&c->frame);
     return c;
@@ -255,5 +255,5 @@ void channels_open(struct request *r, void *arg)
     }
     c->ws = request_upgrade(r, accept, c->framing == WSCHANNEL_V1 ? WSCHANNEL_V1_PROTOCOL : NULL,
                             &websocket_callbacks, c);
-    turn_add(c->turn, TURN_WORK, &c->pull);
+    deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
 }

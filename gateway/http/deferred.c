@@ -1,27 +1,27 @@
 /*
- * turn - see turn.h. A uv_check runs the work, a uv_prepare the flushes; a no-op
+ * deferred - see deferred.h. A uv_check runs the work, a uv_prepare the flushes; a no-op
  * uv_idle is active while work waits, so that the poll between them returns at once.
  */
-#include "turn.h"
+#include "deferred.h"
 
 #include <uv.h>
 
 #include "err.h"
 
 struct queue {
-    struct turn_node head; /* ring: head.next is the first */
+    struct deferred_node head; /* ring: head.next is the first */
     unsigned count;
 };
 
-struct turn {
+struct deferred {
     uv_prepare_t prepare;
     uv_check_t check;
     uv_idle_t idle;
-    struct queue queues[TURN_KINDS];
+    struct queue queues[DEFERRED_KINDS];
     unsigned open_handles;
 };
 
-static void node_unlink(struct queue *q, struct turn_node *n)
+static void node_unlink(struct queue *q, struct deferred_node *n)
 {
     n->prev->next = n->next;
     n->next->prev = n->prev;
@@ -29,7 +29,7 @@ static void node_unlink(struct queue *q, struct turn_node *n)
     q->count--;
 }
 
-static void node_append(struct queue *q, struct turn_node *n)
+static void node_append(struct queue *q, struct deferred_node *n)
 {
     n->prev = q->head.prev;
     n->next = &q->head;
@@ -43,7 +43,7 @@ static void node_append(struct queue *q, struct turn_node *n)
 static void queue_run(struct queue *q)
 {
     for (unsigned left = q->count; left > 0 && q->count > 0; left--) {
-        struct turn_node *n = q->head.next;
+        struct deferred_node *n = q->head.next;
 
         node_unlink(q, n);
         n->fn(n->arg);
@@ -57,26 +57,26 @@ static void on_idle(uv_idle_t *idle)
 
 static void on_check(uv_check_t *handle)
 {
-    struct turn *t = handle->data;
+    struct deferred *t = handle->data;
 
-    queue_run(&t->queues[TURN_WORK]);
-    if (t->queues[TURN_WORK].count == 0)
+    queue_run(&t->queues[DEFERRED_WORK]);
+    if (t->queues[DEFERRED_WORK].count == 0)
         uv_idle_stop(&t->idle);
 }
 
 static void on_prepare(uv_prepare_t *handle)
 {
-    struct turn *t = handle->data;
+    struct deferred *t = handle->data;
 
-    queue_run(&t->queues[TURN_FLUSH]);
+    queue_run(&t->queues[DEFERRED_FLUSH]);
 }
 
-struct turn *turn_new(struct loop *l)
+struct deferred *deferred_new(struct loop *l)
 {
-    struct turn *t = xcalloc(1, sizeof *t);
+    struct deferred *t = xcalloc(1, sizeof *t);
     uv_loop_t *uv = loop_uv(l);
 
-    for (unsigned kind = 0; kind < TURN_KINDS; kind++)
+    for (unsigned kind = 0; kind < DEFERRED_KINDS; kind++)
         t->queues[kind].head.prev = t->queues[kind].head.next = &t->queues[kind].head;
     check(uv_prepare_init(uv, &t->prepare) == 0);
     check(uv_check_init(uv, &t->check) == 0);
@@ -90,17 +90,17 @@ struct turn *turn_new(struct loop *l)
 
 static void on_close(uv_handle_t *handle)
 {
-    struct turn *t = handle->data;
+    struct deferred *t = handle->data;
 
     if (--t->open_handles == 0)
         free(t);
 }
 
-struct turn *turn_close(struct turn *t)
+struct deferred *deferred_close(struct deferred *t)
 {
     if (t == NULL)
         return NULL;
-    for (unsigned kind = 0; kind < TURN_KINDS; kind++)
+    for (unsigned kind = 0; kind < DEFERRED_KINDS; kind++)
         check(t->queues[kind].count == 0);
     uv_close((uv_handle_t *)&t->prepare, on_close);
     uv_close((uv_handle_t *)&t->check, on_close);
@@ -108,16 +108,16 @@ struct turn *turn_close(struct turn *t)
     return NULL;
 }
 
-void turn_add(struct turn *t, enum turn_kind kind, struct turn_node *n)
+void deferred_add(struct deferred *t, enum deferred_kind kind, struct deferred_node *n)
 {
     if (n->queued)
         return;
     node_append(&t->queues[kind], n);
-    if (kind == TURN_WORK)
+    if (kind == DEFERRED_WORK)
         check(uv_idle_start(&t->idle, on_idle) == 0);
 }
 
-void turn_remove(struct turn *t, enum turn_kind kind, struct turn_node *n)
+void deferred_remove(struct deferred *t, enum deferred_kind kind, struct deferred_node *n)
 {
     if (n->queued)
         node_unlink(&t->queues[kind], n);
