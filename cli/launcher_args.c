@@ -53,7 +53,7 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "%s", c->siblings->launcher);
     add(&a, "--slot=%u", c->slot);
     add(&a, "--init=%s", c->siblings->init);
-    add(&a, "--gateway=%s", c->siblings->self);
+    add(&a, "--gateway=%s", c->siblings->gateway);
     add(&a, "--runtime=%s", c->siblings->runtime);
     add(&a, "--kernel-path=%s", c->kernel_path);
     if (o->cgroup_parent != NULL)

@@ -75,14 +75,15 @@ static const struct option_spec specs[] = {
     NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process"),
     TEXT("on-exit", "stop", on_exit, "what happens to kernels when the server ends"),
 
+    NUMBER("iopub-msg-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
+    NUMBER("iopub-data-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
+
     LATER("prespawn"),
     LATER("seed-notebook"),
     LATER("cull-idle-timeout"),
     LATER("cull-interval"),
     LATER("cull-connected"),
     LATER("cull-busy"),
-    LATER("iopub-msg-rate"),
-    LATER("iopub-data-rate"),
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),

@@ -29,6 +29,7 @@ struct serve_options {
     const char *cors_max_age;
     uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, inodes, fds; /* SERVE_UNSET: profile */
     const char *on_exit;
+    uint64_t ignored_rate; /* --iopub-*-rate: 0 */
 
     int token_made;   /* 1: a random token was made, to be told to the user */
     char **storage;   /* owned: copies of argv that the strings above borrow */

@@ -9,7 +9,7 @@
 struct err;
 
 struct siblings {
-    char self[PATH_MAX];     /* holdcell */
+    char gateway[PATH_MAX];  /* this executable; HOLDCELL_GATEWAY names a stand-in for tests */
     char launcher[PATH_MAX]; /* holdcell-launcher, beside it */
     char init[PATH_MAX];     /* holdcell-init, beside it */
     char runtime[PATH_MAX];  /* resolved: kernels see it at this very path */
