@@ -1,4 +1,141 @@
-int main(void)
+/*
+ * holdcell-launcher - the privileged process: owns all sandboxes, speaks nothing
+ * but launchmsg.h. Started by `holdcell serve`, which reaps what is left when
+ * this process dies.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "hostids.h"
+#include "launcher.h"
+#include "launcher_options.h"
+#include "session_limits.h"
+#include "log.h"
+#include "sandbox.h"
+
+/* Opened once; see gatewayproc.h. */
+static int open_program(const char *path, int *ret, struct err *e)
 {
+    struct stat st;
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, errno, "gateway program '%s'", path);
+    if (!S_ISREG(st.st_mode) || (st.st_mode & S_IXOTH) == 0)
+        return err_set(e, EACCES, "gateway program '%s' is not executable for everybody", path);
+    *ret = take_fd(&fd);
     return 0;
+}
+
+/* Nothing that was inherited reaches a sandbox or, by accident, a gateway: those
+ * that a gateway gets are duplicated for it. */
+static int close_on_exec(struct err *e)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return err_sys(e, errno, "RLIMIT_NOFILE");
+    for (int fd = 3; fd < 64; fd++) {
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && errno != EBADF)
+            return err_sys(e, errno, "close-on-exec");
+    }
+    r.rlim_cur = r.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+        return err_sys(e, errno, "RLIMIT_NOFILE");
+    return 0;
+}
+
+static void protect_from_oom(void)
+{
+    autoclose int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "-900", 4) != 4)
+        log_warn("oom_score_adj", "errno=%d", errno);
+}
+
+static int serve(const struct launcher_options *o, struct sandbox_host *host, struct err *e)
+{
+    struct launcher_config config = {
+        .kernel_path = o->kernel_path,
+        .deadline_max_ms = o->deadline_max_s * 1000,
+        .sessions_max = (unsigned)o->sessions_max,
+        .gateway = {
+            .exe_fd = -1,
+            .name = o->gateway,
+            .listen_fd = (int)o->listen_fd,
+            .settings_fd = (int)o->settings_fd,
+            .ready_fd = (int)o->ready_fd,
+            .dir_fd = (int)o->dir_fd,
+            .uid = hostids_gateway(hostids_base((unsigned)o->slot)),
+        },
+    };
+    struct launcher l;
+    autoclose int exe_fd = -1;
+    int rc = open_program(o->gateway, &exe_fd, e);
+
+    if (rc < 0)
+        return rc;
+    config.gateway.exe_fd = exe_fd;
+    sandbox_limits_default(&config.defaults);
+    launcher_options_limits(&o->defaults, &config.defaults);
+    config.maxima = config.defaults;
+    launcher_options_limits(&o->maxima, &config.maxima);
+    session_limits_cover(&config.maxima, &config.defaults);
+    launcher_init(&l, &config, host);
+    rc = launcher_open(&l, e);
+    while (rc == 0 && launcher_turn(&l, -1))
+        ;
+    if (rc == 0 && l.failed)
+        rc = err_set(e, HC_ESTATE, "ends because of the errors above");
+    launcher_free(&l);
+    return rc;
+}
+
+static int run(int argc, char **argv, struct err *e)
+{
+    struct launcher_options o;
+    struct sandbox_host *host = NULL;
+    int rc = launcher_options_read(argc, argv, &o, e);
+
+    if (rc == 0)
+        rc = close_on_exec(e);
+    if (rc < 0)
+        return rc;
+    if (getsid(0) != getpid() && setsid() < 0)
+        return err_sys(e, errno, "setsid");
+    protect_from_oom();
+    const struct sandbox_config config = {
+        .slot = (unsigned)o.slot,
+        .id_base = hostids_base((unsigned)o.slot),
+        .gateway_uid = hostids_gateway(hostids_base((unsigned)o.slot)),
+        .init_path = o.init,
+        .runtime_dir = o.runtime,
+        .cgroup_parent = o.cgroup_parent,
+    };
+    rc = sandbox_host_open(&config, &host, e);
+    if (rc < 0)
+        return err_wrap(e, "start"), rc;
+    if (!o.sweep)
+        rc = serve(&o, host, e);
+    sandbox_host_close(host);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct err e = { 0 };
+
+    umask(077);
+    if (run(argc, argv, &e) == 0) {
+        log_info("launcher_ends", "exit=0");
+        return 0;
+    }
+    log_error("launcher_ends", "exit=1 text=%s", LOG_QUOTED(e.msg));
+    return 1;
 }

@@ -1,0 +1,172 @@
+#include "gatewaydrop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "gatewayproc.h"
+#include "settings.h"
+
+enum {
+    ASIDE_FD = 64,
+    EXE_FD = GATEWAY_FDS_END,
+    STATUS_FD,
+    END_FD,
+    GATEWAY_PROCESSES = 256, /* threads of its uid: the loop's and ZeroMQ's few */
+};
+
+static int step(int rc, const char *what, struct err *e)
+{
+    return rc < 0 ? err_sys(e, errno, "gateway: %s", what) : 0;
+}
+
+/* All are moved out of the way first: a source may sit on another one's place. */
+static int place_fds(const struct gateway_config *c, int link_fd, int *status_fd, struct err *e)
+{
+    const int from[] = { link_fd,   c->listen_fd, c->settings_fd, c->ready_fd,
+                         c->dir_fd, c->exe_fd,    *status_fd };
+    enum { COUNT = sizeof from / sizeof from[0] };
+    int aside[COUNT];
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    _Static_assert(GATEWAY_LAUNCHER_FD + COUNT == END_FD, "one number for each descriptor");
+    if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(2, 1) < 0)
+        return step(-1, "standard descriptors", e);
+    for (int i = 0; i < COUNT; i++) {
+        aside[i] = fcntl(from[i], F_DUPFD_CLOEXEC, ASIDE_FD);
+        if (aside[i] < 0)
+            return step(-1, "duplicate descriptors", e);
+    }
+    *status_fd = aside[COUNT - 1];
+    for (int i = 0; i < COUNT; i++) {
+        int to = GATEWAY_LAUNCHER_FD + i;
+
+        if (dup3(aside[i], to, to >= EXE_FD ? O_CLOEXEC : 0) < 0)
+            return step(-1, "place descriptors", e);
+    }
+    *status_fd = STATUS_FD;
+    return step((int)syscall(SYS_close_range, END_FD, ~0U, 0), "close_range", e);
+}
+
+static int limit(int resource, rlim_t value)
+{
+    struct rlimit r = { value, value };
+
+    return setrlimit(resource, &r);
+}
+
+/* The launcher has raised NOFILE already; a client costs descriptors. */
+static int set_limits(struct err *e)
+{
+    if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_NPROC, GATEWAY_PROCESSES) < 0)
+        return step(-1, "rlimits", e);
+    /* Sessions go first when memory runs out, then the gateway, the launcher last.
+     * Not every container allows it; then the default of the host holds. */
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t n = write(fd, "-800", 4);
+        (void)n;
+        close(fd);
+    }
+    return 0;
+}
+
+/* The bounding set and the securebits need CAP_SETPCAP, so they go first. After
+ * the change of uid the kernel clears the other sets by itself; capset says so
+ * once more for the inheritable one. */
+static int drop_power(uid_t id, struct err *e)
+{
+    struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
+        if (prctl(PR_CAPBSET_DROP, cap) < 0)
+            return step(-1, "drop the bounding set", e);
+    }
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
+                                     SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                     SECBIT_NO_CAP_AMBIENT_RAISE |
+                                     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) < 0)
+        return step(-1, "lock the securebits", e);
+    if (setgroups(0, NULL) < 0 || setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+        return step(-1, "change to the gateway's id", e);
+    if (syscall(SYS_capset, &head, none) < 0)
+        return step(-1, "clear the capabilities", e);
+    return step(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs", e);
+}
+
+/* The change of uid cleared the parent-death signal; the launcher may have died
+ * before it was set again, then somebody else is the parent now. */
+static int die_with_launcher(pid_t launcher, struct err *e)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return step(-1, "parent-death signal", e);
+    if (getppid() != launcher)
+        return err_set(e, HC_EGONE, "gateway: the launcher is gone");
+    return 0;
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void run_program(const struct gateway_config *c, struct err *e)
+{
+    char text[5][32];
+    static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd", "ready-fd",
+                                         "dir-fd" };
+    char *argv[] = { (char *)(uintptr_t)c->name,
+                     (char *)(uintptr_t) "gateway",
+                     text[0],
+                     text[1],
+                     text[2],
+                     text[3],
+                     text[4],
+                     NULL };
+    static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
+    char *env[] = { path, lang, NULL, NULL, NULL, NULL };
+    static const char *const pass[] = { "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=" };
+    size_t n = 2;
+
+    for (int i = 0; i < 5; i++)
+        snprintf(text[i], sizeof text[i], "--%s=%d", names[i], GATEWAY_LAUNCHER_FD + i);
+    for (char **v = environ; *v != NULL; v++) {
+        for (size_t i = 0; i < sizeof pass / sizeof pass[0] && n < 5; i++) {
+            if (strncmp(*v, pass[i], strlen(pass[i])) == 0)
+                env[n++] = *v;
+        }
+    }
+    syscall(SYS_execveat, EXE_FD, "", argv, env, AT_EMPTY_PATH);
+    err_sys(e, errno, "gateway: exec '%.120s'", c->name);
+}
+
+void gatewaydrop_exec(const struct gateway_config *c, int link_fd, int *status_fd, pid_t launcher,
+                      struct err *e)
+{
+    if (place_fds(c, link_fd, status_fd, e) < 0)
+        return;
+    reset_signals();
+    umask(077);
+    if (step(setsid(), "setsid", e) < 0 || step(chdir("/"), "chdir", e) < 0)
+        return;
+    if (set_limits(e) < 0 || drop_power(c->uid, e) < 0 || die_with_launcher(launcher, e) < 0)
+        return;
+    run_program(c, e);
+}

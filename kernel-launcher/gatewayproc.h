@@ -1,0 +1,50 @@
+/*
+ * gatewayproc - the one gateway process: starts it without power, notices its
+ * end, starts it again with a growing pause. What sandboxes do does not depend on
+ * whether it lives.
+ */
+#ifndef HC_GATEWAYPROC_H
+#define HC_GATEWAYPROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cleanup.h"
+
+struct err;
+struct link;
+
+struct gateway_config {
+    int exe_fd;       /* the program, opened at start: a respawn runs the same file even when it was
+                       * replaced, and no directory on its path must be open to the gateway's id */
+    const char *name; /* argv[0] */
+    int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
+    uid_t uid;                                    /* uid and gid */
+};
+
+struct gatewayproc {
+    pid_t pid;         /* 0 while none lives */
+    int pidfd;         /* owned; -1 */
+    struct link *link; /* owned; NULL while none lives, or when it was broken and killed */
+    unsigned deaths;   /* in a row, without a healthy life between */
+    uint64_t started_ms;
+    uint64_t due_ms; /* of the next start */
+    int spoke;       /* a valid request came from one of them */
+};
+
+void gatewayproc_init(struct gatewayproc *g);
+/* Forks, drops all power, execs; returns when exec succeeded. */
+int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c,
+                      struct err *e) MUST_CHECK;
+/* It was reaped: closes the link, plans the next start. */
+void gatewayproc_ended(struct gatewayproc *g, uint64_t now_ms);
+/* It could not be started: plans the next try. */
+void gatewayproc_failed(struct gatewayproc *g, uint64_t now_ms);
+void gatewayproc_signal(const struct gatewayproc *g, int signo);
+/* Closes the link and kills: it sent nonsense or does not read. */
+void gatewayproc_kill(struct gatewayproc *g);
+
+/* The pause before the start that follows this many deaths in a row. */
+uint64_t gatewayproc_backoff_ms(unsigned deaths);
+
+#endif

@@ -1,0 +1,137 @@
+#include "kernelproc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "err.h"
+#include "launcher.h"
+#include "log.h"
+#include "sandbox.h"
+
+/* The limit's victim is dead at once for the counters; its memory may take a
+ * while to be given back before the parent can reap it. */
+enum { OOM_TO_EXIT_MS = 2000 };
+
+int kernelproc_start(struct session *s, const struct sandbox_start *start, int *ret_run_fd,
+                     struct err *e)
+{
+    struct kernelproc *k = &s->kernels[start->kernel - 1];
+    struct sandbox_kernel made = { .pid = 0, .pidfd = -1, .run_fd = -1 };
+    int rc = sandbox_start_kernel(s->sandbox, start, &made, e);
+
+    if (rc < 0)
+        return rc;
+    k->state = KERNEL_RUNNING;
+    k->generation = start->generation;
+    k->flags = start->flags;
+    k->pid = made.pid;
+    k->pidfd = made.pidfd;
+    k->requested = 0;
+    k->exit_code = k->signo = 0;
+    *ret_run_fd = made.run_fd;
+    return 0;
+}
+
+int kernelproc_signal_permitted(uint32_t signo)
+{
+    return signo == SIGINT || signo == SIGTERM || signo == SIGQUIT || signo == SIGKILL ||
+           signo == SIGUSR1 || signo == SIGUSR2;
+}
+
+int kernelproc_signal(struct kernelproc *k, const struct launch_signal *m, struct err *e)
+{
+    int rc;
+
+    /* A kernel leads its own session, so its group has its number; both stay taken
+     * until it is reaped, which happens only here. */
+    if (m->group)
+        rc = kill(-k->pid, (int)m->signo);
+    else
+        rc = (int)syscall(SYS_pidfd_send_signal, k->pidfd, m->signo, NULL, 0);
+    if (rc < 0 && errno == ESRCH)
+        return err_set(e, HC_EGONE, "the kernel has just ended");
+    return rc < 0 ? err_sys(e, errno, "signal %u", m->signo) : 0;
+}
+
+void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now_ms)
+{
+    struct launch_status_answer now = { 0 };
+    struct err e = { 0 };
+
+    if (s->sandbox == NULL || s->state != SESSION_ALIVE)
+        return;
+    if (sandbox_status(s->sandbox, 0, &now, &e) < 0) {
+        log_warn("status_failed", "sandbox=%016" PRIx64 " text=%s", s->id, LOG_QUOTED(e.msg));
+        return;
+    }
+    if (now.oom_kills <= s->oom_kills)
+        return;
+    s->oom_kills = now.oom_kills;
+    s->oom_ms = now_ms;
+    struct launch_out_of_memory event = {
+        .sandbox = s->id,
+        .kills = now.oom_kills,
+        .memory_limit_bytes = now.memory_limit_bytes,
+        .memory_peak_bytes = now.memory_peak_bytes,
+    };
+    launcher_event(l, LAUNCH_OUT_OF_MEMORY, &event);
+    log_info("out_of_memory", "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64, s->id,
+             now.oom_kills, now.memory_limit_bytes);
+}
+
+/* The session's counters, zero when they cannot be read (any more). */
+static struct launch_status_answer read_status(struct session *s)
+{
+    struct launch_status_answer status = { 0 };
+
+    if (s->sandbox == NULL || sandbox_status(s->sandbox, 0, &status, NULL) < 0)
+        status.memory_limit_bytes = s->limits.memory_bytes;
+    return status;
+}
+
+static uint32_t killed_by_limit(const struct session *s, const struct kernelproc *k,
+                                uint64_t now_ms)
+{
+    return k->signo == SIGKILL && !k->requested && s->oom_ms != 0 &&
+           now_ms - s->oom_ms <= OOM_TO_EXIT_MS;
+}
+
+void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc *k, int status,
+                       uint64_t now_ms)
+{
+    uint32_t number = (uint32_t)(k - s->kernels) + 1;
+
+    k->state = KERNEL_EXITED;
+    k->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    k->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    k->pid = 0;
+    closep(&k->pidfd);
+    k->pidfd = -1;
+
+    kernelproc_check_memory(l, s, now_ms);
+    struct launch_status_answer use = read_status(s);
+    struct launch_kernel_exited event = {
+        .sandbox = s->id,
+        .kernel = number,
+        .generation = k->generation,
+        .exit_code = k->exit_code,
+        .signo = k->signo,
+        .out_of_memory = killed_by_limit(s, k, now_ms),
+        .requested = k->requested != 0,
+        .memory_limit_bytes = use.memory_limit_bytes,
+        .memory_peak_bytes = use.memory_peak_bytes,
+    };
+    launcher_event(l, LAUNCH_KERNEL_EXITED, &event);
+    log_info("kernel_exited",
+             "sandbox=%016" PRIx64
+             " kernel=%u generation=%u exit=%d signal=%d out_of_memory=%u requested=%u",
+             s->id, number, k->generation, k->exit_code, k->signo, event.out_of_memory,
+             event.requested);
+    /* What it left running belongs to nobody any more. */
+    if (s->state == SESSION_ALIVE && session_leaf_add(s, number, k->generation, now_ms) == NULL)
+        log_warn("leaves_full", "sandbox=%016" PRIx64, s->id);
+}

@@ -1,0 +1,409 @@
+#include "launcher.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "clock.h"
+#include "ending.h"
+#include "err.h"
+#include "kernelproc.h"
+#include "link.h"
+#include "log.h"
+#include "request.h"
+#include "sandbox.h"
+
+enum {
+    REQUESTS_PER_TURN = 32,  /* exits and deadlines come in between */
+    STOP_GATEWAY_MS = 8000,  /* it shuts its kernels down politely */
+    STOP_SESSIONS_MS = 1500, /* the rest until the supervisor loses patience at 10 s */
+    SILENT_DEATHS_MAX = 3,   /* gateways that ended before any one asked anything */
+    FIXED_POLLS = 3,         /* signals, link, gateway's pidfd */
+};
+
+void launcher_init(struct launcher *l, const struct launcher_config *config,
+                   struct sandbox_host *host)
+{
+    *l = (struct launcher){
+        .config = config,
+        .host = host,
+        .state = LAUNCHER_SERVING,
+        .signal_fd = -1,
+    };
+    sessions_init(&l->sessions, config->sessions_max);
+    gatewayproc_init(&l->gateway);
+    /* A session: its memory events, its init, its kernels. */
+    l->polled_room = FIXED_POLLS + (size_t)config->sessions_max * (2 + LAUNCH_KERNELS_MAX);
+    l->polled = xcalloc(l->polled_room, sizeof *l->polled);
+}
+
+void launcher_free(struct launcher *l)
+{
+    gatewayproc_kill(&l->gateway);
+    closep(&l->gateway.pidfd);
+    closep(&l->signal_fd);
+    free(l->polled);
+    sessions_free(&l->sessions);
+}
+
+int launcher_open(struct launcher *l, struct err *e)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return err_sys(e, errno, "block signals");
+    l->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (l->signal_fd < 0)
+        return err_sys(e, errno, "signalfd");
+    return 0;
+}
+
+/* ---- messages ---- */
+
+void launcher_event(struct launcher *l, unsigned verb, const void *body)
+{
+    if (l->gateway.link != NULL)
+        link_send(l->gateway.link, launch_event_spec(verb), 0, 0, body, NULL, 0);
+}
+
+void launcher_answer(struct launcher *l, unsigned verb, uint64_t request, const void *body,
+                     const int *fds, unsigned fd_count)
+{
+    if (l->gateway.link != NULL)
+        link_send(l->gateway.link, launch_answer_spec(verb), request, 0, body, fds, fd_count);
+}
+
+void launcher_answer_error(struct launcher *l, unsigned verb, uint64_t request, int code,
+                           const char *text)
+{
+    struct launch_error body = { .verb = verb, .text = view_cstr(text != NULL ? text : "") };
+
+    if (l->gateway.link != NULL)
+        link_send(l->gateway.link, launch_answer_spec(LAUNCH_ERROR), request, code, &body, NULL, 0);
+}
+
+void launcher_answer_stops(struct launcher *l, struct stops *stops, uint64_t sandbox, int code,
+                           const char *text)
+{
+    struct launch_done done = { .sandbox = sandbox };
+
+    for (unsigned i = 0; i < stops->count; i++) {
+        if (code == 0)
+            launcher_answer(l, LAUNCH_STOP, stops->request[i], &done, NULL, 0);
+        else
+            launcher_answer_error(l, LAUNCH_STOP, stops->request[i], code, text);
+    }
+    stops->count = 0;
+}
+
+/* ---- the gateway's life ---- */
+
+/* Nobody waits for these answers any more. */
+static void forget_stops(struct launcher *l)
+{
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        for (unsigned j = 0; s != NULL && j < s->leaf_count; j++)
+            s->leaves[j].stops.count = 0;
+        if (s != NULL)
+            s->stops.count = 0;
+    }
+}
+
+static void gateway_gone(struct launcher *l, uint64_t now)
+{
+    forget_stops(l);
+    /* One that never gets as far as asking will not do so the next time either. */
+    if (!l->gateway.spoke && l->gateway.deaths >= SILENT_DEATHS_MAX &&
+        l->state == LAUNCHER_SERVING) {
+        log_error("gateway_does_not_start", "tries=%u", l->gateway.deaths);
+        l->failed = 1;
+        launcher_stop(l);
+    }
+    if (l->state != LAUNCHER_STOPPING)
+        return;
+    l->state = LAUNCHER_CLEARING;
+    l->stop_by_ms = now + STOP_SESSIONS_MS;
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        if (l->sessions.slot[i] != NULL)
+            ending_begin(l, l->sessions.slot[i], "server stops", now);
+    }
+}
+
+static void start_gateway(struct launcher *l, uint64_t now)
+{
+    struct err e = { 0 };
+
+    if (gatewayproc_start(&l->gateway, &l->config->gateway, &e) < 0) {
+        gatewayproc_failed(&l->gateway, now);
+        log_error("gateway_not_started", "deaths=%u text=%s", l->gateway.deaths, LOG_QUOTED(e.msg));
+        gateway_gone(l, now);
+        return;
+    }
+    log_info("gateway_started", "pid=%d deaths=%u", (int)l->gateway.pid, l->gateway.deaths);
+}
+
+static void gateway_exited(struct launcher *l, int status, uint64_t now)
+{
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+    gatewayproc_ended(&l->gateway, now);
+    if (l->state == LAUNCHER_STOPPING && code == 0)
+        log_info("gateway_exited", "exit=0");
+    else
+        log_error("gateway_exited", "exit=%d signal=%d", code, signo);
+    gateway_gone(l, now);
+}
+
+static void serve_gateway(struct launcher *l, short events)
+{
+    struct link_packet p;
+
+    if (events & POLLOUT)
+        link_flush(l->gateway.link);
+    for (int i = 0; i < REQUESTS_PER_TURN && link_receive(l->gateway.link, &p) > 0; i++) {
+        request_serve(l, &p);
+        link_packet_close(&p);
+    }
+}
+
+/* A gateway that is of no use any more is ended; its successor adopts what lives. */
+static void check_gateway(struct launcher *l, uint64_t now)
+{
+    if (l->gateway.link == NULL)
+        return;
+    link_check_patience(l->gateway.link, now);
+    const char *why = link_broken(l->gateway.link);
+    if (why == NULL)
+        return;
+    if (l->state == LAUNCHER_STOPPING) { /* on its way out anyway; its time is bounded */
+        l->gateway.link = link_free(l->gateway.link);
+        return;
+    }
+    log_error("gateway_ended", "pid=%d text=%s", (int)l->gateway.pid, LOG_QUOTED(why));
+    gatewayproc_kill(&l->gateway);
+}
+
+void launcher_stop(struct launcher *l)
+{
+    if (l->state != LAUNCHER_SERVING)
+        return;
+    l->state = LAUNCHER_STOPPING;
+    l->stop_by_ms = clock_ms() + STOP_GATEWAY_MS;
+    log_info("stopping", "sessions=%u", l->sessions.count);
+    if (l->gateway.pid > 0)
+        gatewayproc_signal(&l->gateway, SIGTERM);
+    else
+        gateway_gone(l, clock_ms());
+}
+
+/* ---- children ---- */
+
+static void child_exited(struct launcher *l, pid_t pid, int status, uint64_t now)
+{
+    if (pid == l->gateway.pid) {
+        gateway_exited(l, status, now);
+        return;
+    }
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        if (s == NULL)
+            continue;
+        for (unsigned k = 0; k < LAUNCH_KERNELS_MAX; k++) {
+            if (s->kernels[k].state == KERNEL_RUNNING && s->kernels[k].pid == pid) {
+                kernelproc_exited(l, s, &s->kernels[k], status, now);
+                return;
+            }
+        }
+        if (s->init_alive && sandbox_init_pid(s->sandbox) == pid) {
+            s->init_alive = 0;
+            ending_begin(l, s, "init ended", now);
+            return;
+        }
+    }
+    log_info("child_reaped", "pid=%d status=%d", (int)pid, status);
+}
+
+static void reap(struct launcher *l, uint64_t now)
+{
+    pid_t pid;
+    int status;
+
+    /* __WALL: init was cloned with the exit signal of its builder, which may be none. */
+    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
+        child_exited(l, pid, status, now);
+}
+
+static void read_signals(struct launcher *l)
+{
+    struct signalfd_siginfo info;
+
+    while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+            launcher_stop(l);
+    }
+}
+
+/* ---- the loop ---- */
+
+static struct pollfd *add_poll(struct launcher *l, size_t *n, int fd, short events)
+{
+    struct pollfd *p = &l->polled[*n];
+
+    check(*n < l->polled_room);
+    *p = (struct pollfd){ .fd = fd, .events = events };
+    (*n)++;
+    return p;
+}
+
+/* The memory events come right behind the fixed ones, in the order of the table. */
+static size_t fill_polls(struct launcher *l)
+{
+    const struct link *link = l->gateway.link;
+    size_t n = 0;
+
+    add_poll(l, &n, l->signal_fd, POLLIN);
+    add_poll(l, &n, link != NULL ? link_fd(link) : -1, link != NULL ? link_events(link) : 0);
+    add_poll(l, &n, l->gateway.pidfd, POLLIN);
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        if (s != NULL && s->state == SESSION_ALIVE)
+            add_poll(l, &n, sandbox_oom_fd(s->sandbox), sandbox_oom_events(s->sandbox));
+    }
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        if (s == NULL)
+            continue;
+        if (s->init_alive)
+            add_poll(l, &n, sandbox_init_pidfd(s->sandbox), POLLIN);
+        for (unsigned k = 0; k < LAUNCH_KERNELS_MAX; k++) {
+            if (s->kernels[k].state == KERNEL_RUNNING)
+                add_poll(l, &n, s->kernels[k].pidfd, POLLIN);
+        }
+    }
+    return n;
+}
+
+/* Before anything is reaped, so that the reason is told before the exit. */
+static void serve_memory_events(struct launcher *l, uint64_t now)
+{
+    size_t n = FIXED_POLLS;
+
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+        char text[512];
+
+        if (s == NULL || s->state != SESSION_ALIVE)
+            continue;
+        const struct pollfd *p = &l->polled[n++];
+        if (p->fd < 0 || (p->revents & (p->events | POLLERR)) == 0)
+            continue;
+        /* Reading quits the notice: v1 an eventfd's counter, v2 the file from its start. */
+        lseek(p->fd, 0, SEEK_SET);
+        if (read(p->fd, text, sizeof text) < 0)
+            log_warn("memory_event", "sandbox=%016" PRIx64 " errno=%d", s->id, errno);
+        kernelproc_check_memory(l, s, now);
+    }
+}
+
+static int sooner(int timeout, uint64_t at, uint64_t now)
+{
+    int left = at > now ? (at - now < INT32_MAX ? (int)(at - now) : INT32_MAX) : 0;
+
+    return timeout < 0 || left < timeout ? left : timeout;
+}
+
+static int serve_deadlines(struct launcher *l, int timeout, uint64_t now)
+{
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        if (s == NULL || s->state != SESSION_ALIVE || s->deadline_ms == 0)
+            continue;
+        if (now >= s->deadline_ms) {
+            ending_begin(l, s, "deadline", now);
+            timeout = 0;
+        } else {
+            timeout = sooner(timeout, s->deadline_ms, now);
+        }
+    }
+    return timeout;
+}
+
+/* What the clock brings; returns how long the loop may sleep. */
+static int serve_clock(struct launcher *l, int timeout, uint64_t now)
+{
+    struct gatewayproc *g = &l->gateway;
+
+    timeout = serve_deadlines(l, timeout, now);
+    int ending = ending_step(l, now);
+    if (ending >= 0)
+        timeout = sooner(timeout, now + (uint64_t)ending, now);
+    check_gateway(l, now);
+    if (g->link != NULL && link_patience_ends(g->link) != 0)
+        timeout = sooner(timeout, link_patience_ends(g->link), now);
+    if (l->state == LAUNCHER_SERVING && g->pid == 0) {
+        if (now >= g->due_ms)
+            start_gateway(l, now);
+        timeout = sooner(timeout, g->pid == 0 ? g->due_ms : now, now);
+    }
+    if (l->state == LAUNCHER_STOPPING) {
+        if (now >= l->stop_by_ms) {
+            log_warn("gateway_killed", "pid=%d reason=\"did not end in time\"", (int)g->pid);
+            gatewayproc_kill(g);
+            l->stop_by_ms = now + STOP_GATEWAY_MS;
+        }
+        timeout = sooner(timeout, l->stop_by_ms, now);
+    }
+    return l->state == LAUNCHER_CLEARING ? sooner(timeout, l->stop_by_ms, now) : timeout;
+}
+
+static int finished(struct launcher *l, uint64_t now)
+{
+    if (l->state != LAUNCHER_CLEARING)
+        return 0;
+    if (l->sessions.count == 0)
+        return 1;
+    if (now < l->stop_by_ms)
+        return 0;
+    log_error("sessions_left", "count=%u", l->sessions.count);
+    l->failed = 1;
+    return 1;
+}
+
+int launcher_turn(struct launcher *l, int timeout_ms)
+{
+    uint64_t now = clock_ms();
+    int timeout = serve_clock(l, timeout_ms, now);
+
+    if (finished(l, now))
+        return 0;
+    size_t n = fill_polls(l);
+    if (poll(l->polled, n, timeout) < 0) {
+        if (errno != EINTR)
+            log_error("poll", "errno=%d", errno);
+        return 1;
+    }
+    now = clock_ms();
+    short gateway_events = l->polled[1].revents;
+    serve_memory_events(l, now);
+    if (l->polled[0].revents & POLLIN)
+        read_signals(l);
+    reap(l, now);
+    if (l->gateway.link != NULL && gateway_events != 0)
+        serve_gateway(l, gateway_events);
+    return 1;
+}

@@ -1,0 +1,68 @@
+/*
+ * launcher - what the modules of the privileged process share, and its loop: one
+ * thread, poll(2). Every module works on this one struct; none keeps pointers to
+ * sessions across turns.
+ */
+#ifndef HC_LAUNCHER_H
+#define HC_LAUNCHER_H
+
+#include "gatewayproc.h"
+#include "session.h"
+
+struct err;
+struct pollfd;
+struct sandbox_host;
+
+/* Fixed at start; strings are borrowed from the command line. */
+struct launcher_config {
+    const char *kernel_path; /* ':'-list */
+    struct launch_limits defaults, maxima;
+    uint64_t deadline_max_ms; /* from now */
+    unsigned sessions_max;
+    struct gateway_config gateway;
+};
+
+enum launcher_state {
+    LAUNCHER_SERVING = 1,
+    LAUNCHER_STOPPING = 2, /* SIGTERM came: the gateway winds down, nothing new starts */
+    LAUNCHER_CLEARING = 4, /* the gateway is gone: every session ends */
+};
+
+struct launcher {
+    const struct launcher_config *config;
+    struct sandbox_host *host; /* owned by launcher_main */
+    struct sessions sessions;
+    struct gatewayproc gateway;
+    enum launcher_state state;
+    uint64_t stop_by_ms;   /* of the present state, when it is not SERVING */
+    int failed;            /* 1: give up, exit status 1 */
+    int signal_fd;         /* owned */
+    struct pollfd *polled; /* owned; room for everything that can be polled */
+    size_t polled_room;
+};
+
+void launcher_init(struct launcher *l, const struct launcher_config *config,
+                   struct sandbox_host *host);
+void launcher_free(struct launcher *l);
+
+/* Blocks the signals it serves; 0 or a negative code. */
+int launcher_open(struct launcher *l, struct err *e) MUST_CHECK;
+/* One turn of the loop: waits at most timeout_ms (-1: as long as nothing is due),
+ * then serves what came. Returns 1 while there is something to do, 0 at the end. */
+int launcher_turn(struct launcher *l, int timeout_ms);
+
+void launcher_stop(struct launcher *l); /* what SIGTERM does */
+
+/* To the gateway that lives; without one events are dropped: the next gateway
+ * learns the state by LIST. */
+void launcher_event(struct launcher *l, unsigned verb, const void *body);
+void launcher_answer(struct launcher *l, unsigned verb, uint64_t request, const void *body,
+                     const int *fds, unsigned fd_count);
+/* The answer LAUNCH_ERROR; code is positive, text may be NULL. */
+void launcher_answer_error(struct launcher *l, unsigned verb, uint64_t request, int code,
+                           const char *text);
+/* LAUNCH_DONE answers for all that wait, or errors when code != 0; empties the list. */
+void launcher_answer_stops(struct launcher *l, struct stops *stops, uint64_t sandbox, int code,
+                           const char *text);
+
+#endif

@@ -1,0 +1,100 @@
+#include "launcher_options.h"
+
+#include <errno.h>
+
+#include "err.h"
+#include "hostids.h"
+#include "launchmsg.h"
+#include "options.h"
+#include "session.h"
+
+#define TEXT(name, member, help)                                                           \
+    {                                                                                      \
+        name, "TEXT", OPTION_STRING, offsetof(struct launcher_options, member), 0, 0, help \
+    }
+#define FLAG(name, member, help)                                                       \
+    {                                                                                  \
+        name, NULL, OPTION_FLAG, offsetof(struct launcher_options, member), 0, 0, help \
+    }
+#define NUMBER(name, member, min, max, help)                                                \
+    {                                                                                       \
+        name, "N", OPTION_NUMBER, offsetof(struct launcher_options, member), min, max, help \
+    }
+#define FD(name, member) NUMBER(name, member, 3, 65535, "inherited descriptor")
+
+enum { MIB_MAX = 1 << 24 };
+
+static const struct option_spec specs[] = {
+    NUMBER("slot", slot, 0, HOSTIDS_SLOTS - 1, "instance slot"),
+    TEXT("init", init, "path of holdcell-init"),
+    TEXT("gateway", gateway, "path of the program that is run as `PROGRAM gateway`"),
+    TEXT("runtime", runtime, "runtime directory"),
+    TEXT("kernel-path", kernel_path, "data directories with kernels/NAME"),
+    TEXT("cgroup-parent", cgroup_parent, "cgroup to work below"),
+    FLAG("sweep", sweep, "clear what an earlier launcher of the slot left, then exit"),
+    FD("listen-fd", listen_fd),
+    FD("settings-fd", settings_fd),
+    FD("ready-fd", ready_fd),
+    FD("dir-fd", dir_fd),
+    NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
+    NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
+
+    NUMBER("memory-mb", defaults.memory_mb, 1, MIB_MAX, "default of a session"),
+    NUMBER("cpu-millis", defaults.cpu_millis, 1, 1 << 24, "default of a session"),
+    NUMBER("pids", defaults.pids, 1, 1 << 22, "default of a session"),
+    NUMBER("disk-mb", defaults.disk_mb, 1, MIB_MAX, "default of a session"),
+    NUMBER("tmp-mb", defaults.tmp_mb, 1, MIB_MAX, "default of a session"),
+    NUMBER("shm-mb", defaults.shm_mb, 1, MIB_MAX, "default of a session"),
+    NUMBER("inodes", defaults.inodes, 1, 1 << 30, "default of a session"),
+    NUMBER("fds", defaults.fds, 1, 1 << 20, "default of a session"),
+
+    NUMBER("max-memory-mb", maxima.memory_mb, 1, MIB_MAX, "most that a request may ask for"),
+    NUMBER("max-cpu-millis", maxima.cpu_millis, 1, 1 << 24, "most that a request may ask for"),
+    NUMBER("max-pids", maxima.pids, 1, 1 << 22, "most that a request may ask for"),
+    NUMBER("max-disk-mb", maxima.disk_mb, 1, MIB_MAX, "most that a request may ask for"),
+    NUMBER("max-tmp-mb", maxima.tmp_mb, 1, MIB_MAX, "most that a request may ask for"),
+    NUMBER("max-shm-mb", maxima.shm_mb, 1, MIB_MAX, "most that a request may ask for"),
+    NUMBER("max-inodes", maxima.inodes, 1, 1 << 30, "most that a request may ask for"),
+    NUMBER("max-fds", maxima.fds, 1, 1 << 20, "most that a request may ask for"),
+};
+
+int launcher_options_read(int argc, char **argv, struct launcher_options *ret, struct err *e)
+{
+    struct launcher_options o = { .sessions_max = 1024, .deadline_max_s = 30 * 24 * 3600 };
+    int rc = options_parse(specs, sizeof specs / sizeof specs[0], argc, argv, &o, NULL, e);
+
+    if (rc < 0)
+        return rc;
+    if (o.init == NULL || o.runtime == NULL)
+        return err_set(e, EINVAL, "options --init and --runtime are needed");
+    if (!o.sweep && (o.gateway == NULL || o.kernel_path == NULL || o.listen_fd == 0 ||
+                     o.settings_fd == 0 || o.ready_fd == 0 || o.dir_fd == 0))
+        return err_set(e, EINVAL,
+                       "options --gateway, --kernel-path and the four --...-fd are needed");
+    *ret = o;
+    return 0;
+}
+
+static void wide(uint64_t *limit, uint64_t mib)
+{
+    if (mib != 0)
+        *limit = mib << 20;
+}
+
+static void narrow(uint32_t *limit, uint64_t value)
+{
+    if (value != 0)
+        *limit = (uint32_t)value;
+}
+
+void launcher_options_limits(const struct limit_options *o, struct launch_limits *limits)
+{
+    wide(&limits->memory_bytes, o->memory_mb);
+    wide(&limits->home_bytes, o->disk_mb);
+    wide(&limits->tmp_bytes, o->tmp_mb);
+    wide(&limits->shm_bytes, o->shm_mb);
+    narrow(&limits->inodes, o->inodes);
+    narrow(&limits->pids, o->pids);
+    narrow(&limits->cpu_millis, o->cpu_millis);
+    narrow(&limits->nofile, o->fds);
+}

@@ -1,0 +1,32 @@
+/* launcher_options - the launcher's command line; `holdcell serve` writes it. */
+#ifndef HC_LAUNCHER_OPTIONS_H
+#define HC_LAUNCHER_OPTIONS_H
+
+#include <stdint.h>
+
+#include "cleanup.h"
+
+struct err;
+struct launch_limits;
+
+/* 0 for "not given": the profile's own value holds, and the maximum is the default. */
+struct limit_options {
+    uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, shm_mb, inodes, fds;
+};
+
+struct launcher_options {
+    uint64_t slot;
+    const char *init, *gateway, *runtime, *kernel_path, *cgroup_parent; /* borrowed from argv */
+    int sweep;
+    uint64_t listen_fd, settings_fd, ready_fd, dir_fd;
+    uint64_t sessions_max, deadline_max_s;
+    struct limit_options defaults, maxima;
+};
+
+int launcher_options_read(int argc, char **argv, struct launcher_options *ret,
+                          struct err *e) MUST_CHECK;
+
+/* Overwrites those limits that were given. */
+void launcher_options_limits(const struct limit_options *o, struct launch_limits *limits);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * link - the launcher's end of the SEQPACKET socket to one gateway: whole packets
+ * with descriptors, and a bounded queue for a reader that is slow. Never blocks.
+ *
+ * A link that broke (the gateway is gone, sent nonsense, or does not read) stays
+ * broken: the owner asks link_broken() once per turn and ends that gateway.
+ */
+#ifndef HC_LINK_H
+#define HC_LINK_H
+
+#include "launchmsg.h"
+
+struct err;
+struct link;
+
+enum {
+    LINK_QUEUE_PACKETS = 4096,
+    LINK_QUEUE_BYTES = 4 * 1024 * 1024,
+    LINK_QUEUE_FDS = 1024,
+    LINK_PATIENCE_MS = 10000, /* the oldest waiting packet may be so old */
+};
+
+struct link *link_new(int fd); /* takes a non-blocking SEQPACKET socket */
+struct link *link_free(struct link *l);
+
+int link_fd(const struct link *l);       /* borrowed */
+short link_events(const struct link *l); /* what to poll for */
+
+/* Sends or queues one message. Descriptors are borrowed (duplicated when the
+ * packet has to wait). After a failure the link is broken; later calls do nothing. */
+void link_send(struct link *l, const struct msg_spec *spec, uint64_t request, int error,
+               const void *body, const int *fds, unsigned fd_count);
+/* Sends what waits, as far as the gateway reads. */
+void link_flush(struct link *l);
+
+struct link_packet {
+    struct msg_head head;
+    struct view bytes;    /* borrowed until the next link_receive() */
+    int fds[MSG_FDS_MAX]; /* owned; a taken one is set to -1 */
+};
+void link_packet_close(struct link_packet *p); /* closes the descriptors that nobody took */
+
+/* 1: a packet with a valid head; 0: nothing there now, or the link is broken. */
+int link_receive(struct link *l, struct link_packet *ret);
+
+/* The reason when the link is of no use any more, else NULL. */
+const char *link_broken(const struct link *l);
+void link_break(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* When the oldest waiting packet is too old: the monotonic time in ms at which to
+ * call link_check_patience(), which breaks the link then; 0 when nothing waits. */
+uint64_t link_patience_ends(const struct link *l);
+void link_check_patience(struct link *l, uint64_t now_ms);
+
+#endif

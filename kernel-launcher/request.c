@@ -1,0 +1,329 @@
+#include "request.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "clock.h"
+#include "ending.h"
+#include "err.h"
+#include "kernelproc.h"
+#include "launcher.h"
+#include "session_limits.h"
+#include "link.h"
+#include "log.h"
+#include "sandbox.h"
+#include "start.h"
+
+/* Every request but CREATE and LIST begins with the sandbox it is about. */
+union body {
+    uint64_t sandbox;
+    struct launch_create create;
+    struct launch_start start;
+    struct launch_kernel_ref ref;
+    struct launch_signal signal;
+    struct launch_stop stop;
+    struct launch_status status;
+    struct launch_list list;
+    struct launch_note note;
+    struct launch_deadline deadline;
+};
+
+struct request {
+    struct launcher *launcher;
+    struct link_packet *packet;
+    struct session *session; /* NULL when the verb needs none */
+    union body body;
+};
+
+/* Handlers return 0 when they answered or will, else a negative code. -HC_EPARSE
+ * and -HC_ESTATE end the gateway: neither comes from a race, only from a fault. */
+typedef int handler(struct request *r, struct err *e);
+
+enum need {
+    NEEDS_NOTHING,
+    NEEDS_SESSION, /* that lives */
+    NEEDS_ANY,     /* or ends */
+};
+
+static void answer(struct request *r, const void *body, const int *fds, unsigned fd_count)
+{
+    const struct msg_head *h = &r->packet->head;
+
+    launcher_answer(r->launcher, h->verb, h->request, body, fds, fd_count);
+}
+
+static void answer_done(struct request *r)
+{
+    struct launch_done done = { .sandbox = r->session->id };
+
+    answer(r, &done, NULL, 0);
+}
+
+static int create(struct request *r, struct err *e)
+{
+    struct launcher *l = r->launcher;
+    struct launch_created made = { 0 };
+
+    if (!view_equals(r->body.create.profile, "default"))
+        return err_set(e, ENOENT, "no such profile");
+    int rc = session_limits_choose(&r->body.create.limits, &l->config->defaults, &l->config->maxima,
+                           &made.limits, e);
+    if (rc < 0)
+        return rc;
+    struct session *s = sessions_add(&l->sessions);
+    if (s == NULL)
+        return err_set(e, HC_ELIMIT, "%u sandboxes live, the maximum", l->sessions.max);
+    rc = sandbox_create(l->host, s->index, &made.limits, &s->sandbox, e);
+    if (rc < 0) {
+        sessions_remove(&l->sessions, s);
+        return err_wrap(e, "create"), rc;
+    }
+    s->limits = made.limits;
+    s->init_alive = 1;
+    made.sandbox = s->id;
+    autoclose int init_fd = sandbox_take_init_fd(s->sandbox);
+    const int fds[] = { sandbox_run_fd(s->sandbox), init_fd };
+    log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d", s->id, s->index,
+             (int)sandbox_init_pid(s->sandbox));
+    answer(r, &made, fds, 2);
+    return 0;
+}
+
+static int start_kernel(struct request *r, struct err *e)
+{
+    const struct launch_start *m = &r->body.start;
+    autoclose int run_fd = -1;
+
+    int rc = start_from_message(r->launcher->config->kernel_path, r->session, m, r->packet->fds,
+                                r->packet->head.fds, &run_fd, e);
+    if (rc < 0)
+        return rc;
+    struct launch_started started = { m->sandbox, m->kernel, m->generation };
+    log_info("kernel_started", "sandbox=%016" PRIx64 " kernel=%u generation=%u pid=%d", m->sandbox,
+             m->kernel, m->generation, (int)r->session->kernels[m->kernel - 1].pid);
+    answer(r, &started, &run_fd, run_fd >= 0);
+    return 0;
+}
+
+/* The entry of a running kernel; one that ended meanwhile is no fault of the gateway. */
+static int running(struct request *r, uint32_t kernel, uint32_t generation, struct kernelproc **ret,
+                   struct err *e)
+{
+    if (kernel == 0)
+        return err_set(e, HC_EPARSE, "kernel 0");
+    struct kernelproc *k = session_kernel(r->session, kernel, generation);
+    if (k == NULL || k->state != KERNEL_RUNNING)
+        return err_set(e, HC_EGONE, "kernel %u-%u does not run", kernel, generation);
+    *ret = k;
+    return 0;
+}
+
+static int seal(struct request *r, struct err *e)
+{
+    const struct launch_kernel_ref *m = &r->body.ref;
+    struct kernelproc *k = NULL;
+    int rc = running(r, m->kernel, m->generation, &k, e);
+
+    if (rc < 0)
+        return rc;
+    if (k->flags & LAUNCH_SOCKETS_FD)
+        return err_set(e, HC_ESTATE, "kernel %u-%u has no run folder", m->kernel, m->generation);
+    rc = sandbox_seal(r->session->sandbox, m->kernel, m->generation, e);
+    if (rc == 0)
+        answer_done(r);
+    return rc;
+}
+
+static int send_signal(struct request *r, struct err *e)
+{
+    const struct launch_signal *m = &r->body.signal;
+    struct kernelproc *k = NULL;
+
+    if (!kernelproc_signal_permitted(m->signo))
+        return err_set(e, HC_EPARSE, "signal %u", m->signo);
+    int rc = running(r, m->kernel, m->generation, &k, e);
+    if (rc == 0)
+        rc = kernelproc_signal(k, m, e);
+    if (rc == 0)
+        answer_done(r);
+    return rc;
+}
+
+static int stop_session(struct request *r, struct err *e)
+{
+    struct session *s = r->session;
+
+    if (s->state == SESSION_STUCK)
+        return err_set(e, ETIMEDOUT, "killed, but not gone in time");
+    if (stops_add(&s->stops, r->packet->head.request) < 0)
+        return err_set(e, HC_ELIMIT, "%d requests wait for the end of this session",
+                       SESSION_STOPS_MAX);
+    ending_begin(r->launcher, s, "stop", clock_ms());
+    return 0;
+}
+
+static int stop(struct request *r, struct err *e)
+{
+    const struct launch_stop *m = &r->body.stop;
+    struct session *s = r->session;
+
+    if (m->kernel == 0)
+        return stop_session(r, e);
+    if (s->state != SESSION_ALIVE)
+        return err_set(e, HC_EGONE, "the session ends");
+    struct kernelproc *k = session_kernel(s, m->kernel, m->generation);
+    struct leaf *leaf = session_leaf(s, m->kernel, m->generation);
+    if (leaf == NULL && k == NULL)
+        return err_set(e, HC_EGONE, "kernel %u-%u is not there", m->kernel, m->generation);
+    if (leaf != NULL && leaf->alarmed)
+        return err_set(e, ETIMEDOUT, "killed, but not gone in time");
+    if (leaf == NULL && k->state == KERNEL_EXITED) {
+        k->state = KERNEL_NONE;
+        answer_done(r);
+        return 0;
+    }
+    return ending_begin_kernel(s, m->kernel, m->generation, r->packet->head.request, clock_ms(), e);
+}
+
+static int status(struct request *r, struct err *e)
+{
+    struct launch_status_answer now = { 0 };
+    int rc = sandbox_status(r->session->sandbox, r->body.status.reset_peak != 0, &now, e);
+
+    if (rc < 0)
+        return rc;
+    now.sandbox = r->session->id;
+    answer(r, &now, NULL, 0);
+    return 0;
+}
+
+static int list(struct request *r, struct err *e)
+{
+    struct session *s = sessions_after(&r->launcher->sessions, r->body.list.after);
+    struct launch_kernel_info info[LAUNCH_KERNELS_MAX];
+    struct launch_listed listed = { 0 };
+    unsigned count = 0;
+
+    (void)e;
+    if (s == NULL) {
+        answer(r, &listed, NULL, 0);
+        return 0;
+    }
+    memset(info, 0, sizeof info);
+    for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++) {
+        const struct kernelproc *k = &s->kernels[i];
+
+        if (k->state == KERNEL_NONE)
+            continue;
+        info[count++] = (struct launch_kernel_info){
+            .kernel = i + 1,
+            .generation = k->generation,
+            .flags = k->flags,
+            .running = k->state == KERNEL_RUNNING,
+            .exit_code = k->exit_code,
+            .signo = k->signo,
+        };
+    }
+    listed = (struct launch_listed){
+        .sandbox = s->id,
+        .limits = s->limits,
+        .kernels = { (const uint8_t *)info, count * sizeof info[0] },
+        .note = s->note.bytes,
+    };
+    answer(r, &listed, s->note.fds, s->note.fd_count);
+    return 0;
+}
+
+static int note(struct request *r, struct err *e)
+{
+    (void)e;
+    session_note(r->session, r->body.note.note, r->packet->fds, r->packet->head.fds);
+    answer_done(r);
+    return 0;
+}
+
+static int deadline(struct request *r, struct err *e)
+{
+    uint64_t when = r->body.deadline.monotonic_ms, now = clock_ms();
+    uint64_t max = r->launcher->config->deadline_max_ms;
+
+    if (when > now && when - now > max)
+        return err_set(e, HC_ELIMIT, "deadline in %" PRIu64 " s, at most %" PRIu64,
+                       (when - now) / 1000, max / 1000);
+    r->session->deadline_ms = when;
+    answer_done(r);
+    return 0;
+}
+
+enum { ANY_TIME = LAUNCHER_SERVING | LAUNCHER_STOPPING };
+
+static const struct rule {
+    unsigned verb;
+    unsigned states; /* of the launcher */
+    enum need need;
+    handler *handle;
+} rules[] = {
+    { LAUNCH_CREATE, LAUNCHER_SERVING, NEEDS_NOTHING, create },
+    { LAUNCH_START_KERNEL, LAUNCHER_SERVING, NEEDS_SESSION, start_kernel },
+    { LAUNCH_SEAL, ANY_TIME, NEEDS_SESSION, seal },
+    { LAUNCH_SIGNAL, ANY_TIME, NEEDS_SESSION, send_signal },
+    { LAUNCH_STOP, ANY_TIME, NEEDS_ANY, stop },
+    { LAUNCH_STATUS, ANY_TIME, NEEDS_SESSION, status },
+    { LAUNCH_LIST, ANY_TIME, NEEDS_NOTHING, list },
+    { LAUNCH_NOTE, ANY_TIME, NEEDS_SESSION, note },
+    { LAUNCH_DEADLINE, ANY_TIME, NEEDS_SESSION, deadline },
+};
+
+static const struct rule *find_rule(unsigned verb)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].verb == verb)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+static int find_session(struct request *r, enum need need, struct err *e)
+{
+    if (need == NEEDS_NOTHING)
+        return 0;
+    r->session = sessions_find(&r->launcher->sessions, r->body.sandbox);
+    if (r->session == NULL)
+        return err_set(e, HC_EGONE, "no such sandbox");
+    if (need == NEEDS_SESSION && r->session->state != SESSION_ALIVE)
+        return err_set(e, HC_EGONE, "the session ends");
+    return 0;
+}
+
+static int serve(struct request *r, struct err *e)
+{
+    const struct msg_head *h = &r->packet->head;
+    const struct rule *rule = find_rule(h->verb);
+
+    if (rule == NULL || h->request == 0 || h->error != 0)
+        return err_set(e, HC_EPARSE, "verb %u, request %" PRIu64 ", error %d", h->verb, h->request,
+                       h->error);
+    int rc = msg_decode(launch_request_spec(h->verb), h, r->packet->bytes, &r->body, e);
+    if (rc < 0)
+        return rc;
+    if ((rule->states & r->launcher->state) == 0) /* the gateway may not know yet */
+        return err_set(e, ECANCELED, "the server stops");
+    rc = find_session(r, rule->need, e);
+    return rc < 0 ? rc : rule->handle(r, e);
+}
+
+void request_serve(struct launcher *l, struct link_packet *p)
+{
+    struct request r = { .launcher = l, .packet = p };
+    struct err e = { 0 };
+    int rc = serve(&r, &e);
+
+    if (rc == -HC_EPARSE || rc == -HC_ESTATE) {
+        link_break(l->gateway.link, "%s: %s", launch_verb_name(p->head.verb), e.msg);
+        return;
+    }
+    l->gateway.spoke = 1;
+    if (rc < 0)
+        launcher_answer_error(l, p->head.verb, p->head.request, -rc, e.msg);
+}

@@ -1,0 +1,74 @@
+#include "start.h"
+
+#include "err.h"
+#include "kernelproc.h"
+#include "kernelspec.h"
+#include "sandbox.h"
+#include "session.h"
+#include "startfds.h"
+
+/* The list as an array that borrows from the message; the caller frees it. */
+static int split(struct view blob, const char *what, unsigned min, char ***ret, struct err *e)
+{
+    int count = msg_strings_count(blob, LAUNCH_STRINGS_MAX, e);
+
+    if (count < 0)
+        return err_wrap(e, "%s", what), count;
+    if ((unsigned)count < min)
+        return err_set(e, HC_EPARSE, "%s is empty", what);
+    *ret = xcalloc((size_t)count + 1, sizeof **ret);
+    msg_strings_split(blob, *ret, (unsigned)count);
+    return 0;
+}
+
+/* Only the launcher makes kernels run and only its messages say that they ended,
+ * so a gateway that starts one twice has lost its mind. */
+static int check_state(const struct session *s, const struct launch_start *m, struct err *e)
+{
+    if (m->kernel == 0 || m->generation == 0)
+        return err_set(e, HC_EPARSE, "kernel %u-%u", m->kernel, m->generation);
+    const struct kernelproc *k = &s->kernels[m->kernel - 1];
+    if (k->state == KERNEL_RUNNING)
+        return err_set(e, HC_ESTATE, "kernel %u-%u runs", m->kernel, k->generation);
+    if (m->generation <= k->generation)
+        return err_set(e, HC_ESTATE, "generation %u after %u", m->generation, k->generation);
+    if (s->leaf_count == SESSION_LEAVES_MAX)
+        return err_set(e, HC_ELIMIT, "%u kernels of the session are not gone yet", s->leaf_count);
+    return 0;
+}
+
+int start_from_message(const char *kernel_path, struct session *s, const struct launch_start *m,
+                       const int *fds, unsigned fd_count, int *ret_run_fd, struct err *e)
+{
+    autofree char **argv = NULL;
+    autofree char **env = NULL;
+    autofree char *spec_name = view_dup(m->spec_name);
+    autofree char *cwd = view_dup(m->cwd);
+    autoclose int spec_fd = -1;
+
+    int rc = check_state(s, m, e);
+    if (rc == 0)
+        rc = startfds_check(fds, fd_count, m->flags, e);
+    if (rc == 0)
+        rc = split(m->argv, "argv", 1, &argv, e);
+    if (rc == 0)
+        rc = split(m->env, "env", 0, &env, e);
+    if (rc == 0)
+        rc = kernelspec_open(kernel_path, m->spec_dir, spec_name, &spec_fd, e);
+    if (rc < 0)
+        return rc;
+    const struct sandbox_start start = {
+        .kernel = m->kernel,
+        .generation = m->generation,
+        .flags = m->flags,
+        .spec_fd = spec_fd,
+        .spec_name = spec_name,
+        .argv = argv,
+        .env = env,
+        .cwd = cwd[0] != '\0' ? cwd : "/home/user",
+        .connection_fd = fds[START_CONNECTION],
+        .log_fd = fds[START_LOG],
+        .socket_fds = m->flags & LAUNCH_SOCKETS_FD ? fds + START_SOCKETS : NULL,
+    };
+    return kernelproc_start(s, &start, ret_run_fd, e);
+}
