@@ -132,10 +132,9 @@ static int step_session(struct launcher *l, struct session *s, uint64_t now_ms)
 static int leaf_gone(struct session *s, const struct leaf *leaf, struct err *e)
 {
     const struct kernelproc *k = session_kernel(s, leaf->kernel, leaf->generation);
+    int reaped = k == NULL || k->state != KERNEL_RUNNING;
 
-    if (k != NULL && k->state == KERNEL_RUNNING)
-        return err_set(e, EBUSY, "the kernel is not reaped");
-    if (!sandbox_kernel_empty(s->sandbox, leaf->kernel, leaf->generation)) {
+    if (!reaped || !sandbox_kernel_empty(s->sandbox, leaf->kernel, leaf->generation)) {
         int rc = sandbox_kill_kernel(s->sandbox, leaf->kernel, leaf->generation, e);
         return rc < 0 ? rc : err_set(e, EBUSY, "processes are left in its cgroup");
     }

@@ -15,9 +15,9 @@
 #include "hostids.h"
 #include "launcher.h"
 #include "launcher_options.h"
-#include "session_limits.h"
 #include "log.h"
 #include "sandbox.h"
+#include "session_limits.h"
 
 /* Opened once; see gatewayproc.h. */
 static int open_program(const char *path, int *ret, struct err *e)

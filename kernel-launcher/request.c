@@ -9,10 +9,10 @@
 #include "err.h"
 #include "kernelproc.h"
 #include "launcher.h"
-#include "session_limits.h"
 #include "link.h"
 #include "log.h"
 #include "sandbox.h"
+#include "session_limits.h"
 #include "start.h"
 
 /* Every request but CREATE and LIST begins with the sandbox it is about. */
@@ -68,7 +68,7 @@ static int create(struct request *r, struct err *e)
     if (!view_equals(r->body.create.profile, "default"))
         return err_set(e, ENOENT, "no such profile");
     int rc = session_limits_choose(&r->body.create.limits, &l->config->defaults, &l->config->maxima,
-                           &made.limits, e);
+                                   &made.limits, e);
     if (rc < 0)
         return rc;
     struct session *s = sessions_add(&l->sessions);

@@ -53,7 +53,8 @@ static void set(struct launch_limits *to, const struct limit *l, uint64_t value)
 }
 
 int session_limits_choose(const struct launch_limits *wanted, const struct launch_limits *defaults,
-                  const struct launch_limits *maxima, struct launch_limits *ret, struct err *e)
+                          const struct launch_limits *maxima, struct launch_limits *ret,
+                          struct err *e)
 {
     struct launch_limits chosen = *defaults;
 

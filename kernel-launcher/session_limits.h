@@ -9,8 +9,8 @@ struct err;
 /* 0 in wanted means the default; above the maximum is -HC_ELIMIT and names the
  * limit and the maximum. */
 int session_limits_choose(const struct launch_limits *wanted, const struct launch_limits *defaults,
-                  const struct launch_limits *maxima, struct launch_limits *ret,
-                  struct err *e) MUST_CHECK;
+                          const struct launch_limits *maxima, struct launch_limits *ret,
+                          struct err *e) MUST_CHECK;
 
 /* Raises each maximum that lies below its default. */
 void session_limits_cover(struct launch_limits *maxima, const struct launch_limits *defaults);

@@ -1,0 +1,250 @@
+#include "sandbox_fake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "sandbox.h"
+
+enum { KERNELS = 64, SANDBOXES = 64 };
+
+struct sandbox {
+    unsigned index;
+    struct launch_limits limits;
+    pid_t init_pid;
+    int init_pidfd, init_fd, peer_fd, run_fd, oom_fd;
+    struct {
+        uint32_t kernel, generation;
+        pid_t pid;
+    } kernels[KERNELS];
+    unsigned count;
+};
+
+struct sandbox_fake fake;
+static struct sandbox *all[SANDBOXES];
+
+void fake_oom(void)
+{
+    fake.kills++;
+    for (unsigned i = 0; i < SANDBOXES; i++) {
+        if (all[i] != NULL)
+            check(eventfd_write(all[i]->oom_fd, 1) == 0);
+    }
+}
+
+void sandbox_limits_default(struct launch_limits *ret)
+{
+    *ret = (struct launch_limits){ .memory_bytes = 2048,
+                                   .home_bytes = 512,
+                                   .tmp_bytes = 256,
+                                   .shm_bytes = 64,
+                                   .inodes = 100,
+                                   .pids = 256,
+                                   .cpu_millis = 1000,
+                                   .nofile = 4096 };
+}
+
+static pid_t child(const char *what)
+{
+    pid_t pid = fork();
+
+    check(pid >= 0);
+    if (pid > 0) {
+        setpgid(pid, pid); /* both sides: whoever comes first */
+        return pid;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (strcmp(what, "exit7") == 0)
+        _exit(7);
+    if (strcmp(what, "segv") == 0)
+        raise(SIGBUS); /* sanitizers handle SIGSEGV, not this after SIG_DFL */
+    if (strcmp(what, "suicide") == 0)
+        raise(SIGKILL);
+    for (;;)
+        pause();
+}
+
+int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
+                   struct sandbox **ret, struct err *e)
+{
+    int sockets[2];
+
+    (void)h;
+    if (fake.create_error != 0)
+        return err_sys(e, fake.create_error, "fake");
+    check(index < SANDBOXES && all[index] == NULL);
+    struct sandbox *s = xcalloc(1, sizeof *s);
+    check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+    s->index = index;
+    s->limits = *limits;
+    s->init_fd = sockets[0];
+    s->peer_fd = sockets[1];
+    s->run_fd = open("/", O_PATH | O_CLOEXEC);
+    s->oom_fd = eventfd(0, EFD_CLOEXEC);
+    s->init_pid = child("wait");
+    s->init_pidfd = (int)syscall(SYS_pidfd_open, s->init_pid, 0);
+    check(s->run_fd >= 0 && s->oom_fd >= 0 && s->init_pidfd >= 0);
+    all[index] = s;
+    fake.alive++;
+    fake.indexes |= 1U << index;
+    *ret = s;
+    return 0;
+}
+
+int sandbox_run_fd(const struct sandbox *s)
+{
+    return s->run_fd;
+}
+
+int sandbox_take_init_fd(struct sandbox *s)
+{
+    return take_fd(&s->init_fd);
+}
+
+int sandbox_init_pidfd(const struct sandbox *s)
+{
+    return s->init_pidfd;
+}
+
+pid_t sandbox_init_pid(const struct sandbox *s)
+{
+    return s->init_pid;
+}
+
+int sandbox_oom_fd(const struct sandbox *s)
+{
+    return s->oom_fd;
+}
+
+short sandbox_oom_events(const struct sandbox *s)
+{
+    (void)s;
+    return POLLIN;
+}
+
+int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
+                         struct sandbox_kernel *ret, struct err *e)
+{
+    if (fake.start_error != 0)
+        return err_sys(e, fake.start_error, "exec");
+    check(s->count < KERNELS);
+    snprintf(fake.spec_name, sizeof fake.spec_name, "%s", start->spec_name);
+    snprintf(fake.cwd, sizeof fake.cwd, "%s", start->cwd);
+    snprintf(fake.argv0, sizeof fake.argv0, "%s", start->argv[0]);
+    snprintf(fake.env0, sizeof fake.env0, "%s", start->env[0] != NULL ? start->env[0] : "");
+    ret->pid = child(start->argv[0]);
+    ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
+    ret->run_fd = start->flags & LAUNCH_SOCKETS_FD ? -1 : open("/", O_PATH | O_CLOEXEC);
+    check(ret->pidfd >= 0);
+    s->kernels[s->count].kernel = start->kernel;
+    s->kernels[s->count].generation = start->generation;
+    s->kernels[s->count++].pid = ret->pid;
+    return 0;
+}
+
+int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    (void)s;
+    (void)kernel;
+    (void)generation;
+    (void)e;
+    fake.sealed++;
+    return 0;
+}
+
+int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    (void)e;
+    for (unsigned i = 0; i < s->count; i++) {
+        /* A reaped one has no process any more; its number may be another's. */
+        if (s->kernels[i].kernel == kernel && s->kernels[i].generation == generation &&
+            getpgid(s->kernels[i].pid) == s->kernels[i].pid)
+            kill(s->kernels[i].pid, SIGKILL);
+    }
+    return 0;
+}
+
+int sandbox_kill(struct sandbox *s, struct err *e)
+{
+    fake.killed++;
+    for (unsigned i = 0; i < s->count; i++)
+        (void)!sandbox_kill_kernel(s, s->kernels[i].kernel, s->kernels[i].generation, e);
+    syscall(SYS_pidfd_send_signal, s->init_pidfd, SIGKILL, NULL, 0);
+    return 0;
+}
+
+static int not_yet(void)
+{
+    if (fake.busy > 0) {
+        fake.busy--;
+        return 1;
+    }
+    return fake.never_empty;
+}
+
+int sandbox_kernel_empty(struct sandbox *s, uint32_t kernel, uint32_t generation)
+{
+    (void)s;
+    (void)kernel;
+    (void)generation;
+    return !not_yet();
+}
+
+int sandbox_remove_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
+{
+    (void)s;
+    (void)kernel;
+    (void)generation;
+    return not_yet() ? err_set(e, EBUSY, "fake") : 0;
+}
+
+int sandbox_empty(struct sandbox *s)
+{
+    (void)s;
+    return !not_yet();
+}
+
+int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answer *ret,
+                   struct err *e)
+{
+    (void)reset_peak;
+    (void)e;
+    *ret = (struct launch_status_answer){ .memory_bytes = 100,
+                                          .memory_peak_bytes = 200,
+                                          .memory_limit_bytes = s->limits.memory_bytes,
+                                          .oom_kills = fake.kills,
+                                          .pids = 2,
+                                          .pids_limit = s->limits.pids };
+    return 0;
+}
+
+int sandbox_free(struct sandbox *s, struct err *e)
+{
+    if (not_yet())
+        return err_set(e, EBUSY, "fake");
+    all[s->index] = NULL;
+    fake.alive--;
+    fake.indexes &= ~(1U << s->index);
+    close(s->init_pidfd);
+    closep(&s->init_fd);
+    close(s->peer_fd);
+    close(s->run_fd);
+    close(s->oom_fd);
+    free(s);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * sandbox_fake - stands in for sandbox/ under the launcher: processes are real
+ * children of the test, walls and cgroups are counters that the test sets.
+ */
+#ifndef HC_SANDBOX_FAKE_H
+#define HC_SANDBOX_FAKE_H
+
+#include <stdint.h>
+
+struct sandbox_fake {
+    int create_error, start_error; /* errno values; 0: works */
+    unsigned busy;                 /* so many answers "not yet" of free, empty and remove */
+    int never_empty;
+    int killed;                                       /* calls of sandbox_kill */
+    int alive;                                        /* sandboxes that are not freed */
+    int sealed;                                       /* calls of sandbox_seal */
+    uint64_t kills;                                   /* oom counter of every session */
+    unsigned indexes;                                 /* bit per index in use, of the first 32 */
+    char spec_name[64], cwd[64], argv0[64], env0[64]; /* of the last start */
+};
+
+extern struct sandbox_fake fake;
+
+/* As if the memory limit had killed something; wakes those who poll. */
+void fake_oom(void);
+
+/* argv[0] says what a kernel does: "wait" until it is killed, "exit7", "segv",
+ * "suicide" (SIGKILL by its own hand). */
+
+#endif
