@@ -14,7 +14,11 @@
 
 /* The limit's victim is dead at once for the counters; its memory may take a
  * while to be given back before the parent can reap it. */
-enum { OOM_TO_EXIT_MS = 2000 };
+enum {
+    OOM_TO_EXIT_MS = 2000,
+    MEMORY_AGAIN_MS = 20, /* v1 tells that memory ran out a moment before the kill is counted */
+    MEMORY_UNTIL_MS = 2000,
+};
 
 int kernelproc_start(struct session *s, const struct sandbox_start *start, int *ret_run_fd,
                      struct err *e)
@@ -68,8 +72,10 @@ void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now
         log_warn("status_failed", "sandbox=%016" PRIx64 " text=%s", s->id, LOG_QUOTED(e.msg));
         return;
     }
+    s->memory_again_ms = now_ms < s->memory_until_ms ? now_ms + MEMORY_AGAIN_MS : 0;
     if (now.oom_kills <= s->oom_kills)
         return;
+    s->memory_again_ms = 0;
     s->oom_kills = now.oom_kills;
     s->oom_ms = now_ms;
     struct launch_out_of_memory event = {
@@ -81,6 +87,12 @@ void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now
     launcher_event(l, LAUNCH_OUT_OF_MEMORY, &event);
     log_info("out_of_memory", "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64, s->id,
              now.oom_kills, now.memory_limit_bytes);
+}
+
+void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now_ms)
+{
+    s->memory_until_ms = now_ms + MEMORY_UNTIL_MS;
+    kernelproc_check_memory(l, s, now_ms); /* asking re-arms the descriptor */
 }
 
 /* The session's counters, zero when they cannot be read (any more). */

@@ -29,6 +29,8 @@ int kernelproc_signal_permitted(uint32_t signo);
 void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc *k, int status,
                        uint64_t now_ms);
 
+/* The sandbox's memory descriptor polled: memory ran out, perhaps the limit kills. */
+void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now_ms);
 /* Asks the counters; sends OUT_OF_MEMORY when the limit killed since the last time. */
 void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now_ms);
 

@@ -304,18 +304,13 @@ static void serve_memory_events(struct launcher *l, uint64_t now)
 
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
-        char text[512];
 
         if (s == NULL || s->state != SESSION_ALIVE)
             continue;
         const struct pollfd *p = &l->polled[n++];
         if (p->fd < 0 || (p->revents & (p->events | POLLERR)) == 0)
             continue;
-        /* Reading quits the notice: v1 an eventfd's counter, v2 the file from its start. */
-        lseek(p->fd, 0, SEEK_SET);
-        if (read(p->fd, text, sizeof text) < 0)
-            log_warn("memory_event", "sandbox=%016" PRIx64 " errno=%d", s->id, errno);
-        kernelproc_check_memory(l, s, now);
+        kernelproc_memory_event(l, s, now);
     }
 }
 
@@ -326,12 +321,19 @@ static int sooner(int timeout, uint64_t at, uint64_t now)
     return timeout < 0 || left < timeout ? left : timeout;
 }
 
-static int serve_deadlines(struct launcher *l, int timeout, uint64_t now)
+/* Deadlines, and memory counters that have to be asked again. */
+static int serve_sessions(struct launcher *l, int timeout, uint64_t now)
 {
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
-        if (s == NULL || s->state != SESSION_ALIVE || s->deadline_ms == 0)
+        if (s == NULL || s->state != SESSION_ALIVE)
+            continue;
+        if (s->memory_again_ms != 0 && now >= s->memory_again_ms)
+            kernelproc_check_memory(l, s, now);
+        if (s->memory_again_ms != 0)
+            timeout = sooner(timeout, s->memory_again_ms, now);
+        if (s->deadline_ms == 0)
             continue;
         if (now >= s->deadline_ms) {
             ending_begin(l, s, "deadline", now);
@@ -348,7 +350,7 @@ static int serve_clock(struct launcher *l, int timeout, uint64_t now)
 {
     struct gatewayproc *g = &l->gateway;
 
-    timeout = serve_deadlines(l, timeout, now);
+    timeout = serve_sessions(l, timeout, now);
     int ending = ending_step(l, now);
     if (ending >= 0)
         timeout = sooner(timeout, now + (uint64_t)ending, now);

@@ -1,5 +1,7 @@
 #include "start.h"
 
+#include <stdio.h>
+
 #include "err.h"
 #include "kernelproc.h"
 #include "kernelspec.h"
@@ -43,6 +45,7 @@ int start_from_message(const char *kernel_path, struct session *s, const struct 
     autofree char **argv = NULL;
     autofree char **env = NULL;
     autofree char *spec_name = view_dup(m->spec_name);
+    char key[LAUNCH_NAME_MAX + 16]; /* two directories may offer the same name */
     autofree char *cwd = view_dup(m->cwd);
     autoclose int spec_fd = -1;
 
@@ -57,12 +60,13 @@ int start_from_message(const char *kernel_path, struct session *s, const struct 
         rc = kernelspec_open(kernel_path, m->spec_dir, spec_name, &spec_fd, e);
     if (rc < 0)
         return rc;
+    snprintf(key, sizeof key, "%u-%s", m->spec_dir, spec_name);
     const struct sandbox_start start = {
         .kernel = m->kernel,
         .generation = m->generation,
         .flags = m->flags,
         .spec_fd = spec_fd,
-        .spec_name = spec_name,
+        .spec_name = key,
         .argv = argv,
         .env = env,
         .cwd = cwd[0] != '\0' ? cwd : "/home/user",

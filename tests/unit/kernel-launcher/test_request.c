@@ -147,7 +147,7 @@ static void a_start_hands_everything_to_the_sandbox(void **state)
     m.cwd = VIEW_STR("/tmp");
     call_start(w, &m, 1);
     assert_int_equal(a.head.verb, LAUNCH_START_KERNEL);
-    assert_string_equal(fake.spec_name, "python3");
+    assert_string_equal(fake.spec_name, "0-python3");
     assert_string_equal(fake.argv0, "wait");
     assert_string_equal(fake.env0, "A=b");
     assert_string_equal(fake.cwd, "/tmp");
