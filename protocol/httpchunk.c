@@ -84,6 +84,35 @@ static int on_data_lf(struct httpchunk *c, uint8_t byte, struct err *e)
     return expect(c, byte, '\n', SIZE, e);
 }
 
+static int name_is_framing(const struct httpchunk *c)
+{
+    static const char *const names[] = { "content-length", "transfer-encoding", "host" };
+    struct view name = { (const uint8_t *)c->name, c->name_len };
+
+    if (name.n > sizeof c->name)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (view_equals_nocase(name, names[i]))
+            return 1;
+    return 0;
+}
+
+static int on_trailer_name(struct httpchunk *c, uint8_t byte, struct err *e)
+{
+    if (byte == ':') {
+        if (name_is_framing(c))
+            return refuse(c, 400, e, "a framing field among the trailers");
+        c->state = TRAILER_VALUE;
+        return 0;
+    }
+    if (!http_token_chars[byte])
+        return refuse(c, 400, e, "malformed trailer field");
+    if (c->name_len < sizeof c->name)
+        c->name[c->name_len] = (char)byte;
+    c->name_len++; /* bounded by TRAILERS_MAX */
+    return 0;
+}
+
 static int on_trailer(struct httpchunk *c, uint8_t byte, struct err *e)
 {
     static const char malformed[] = "malformed trailer field";
@@ -92,15 +121,17 @@ static int on_trailer(struct httpchunk *c, uint8_t byte, struct err *e)
         return refuse(c, 431, e, "the trailer fields are too large");
     switch (c->state) {
     case TRAILER:
-        if (byte != '\r' && !http_token_chars[byte])
+        if (byte == '\r') {
+            c->state = END_LF;
+            return 0;
+        }
+        if (byte == ':')
             return refuse(c, 400, e, malformed);
-        c->state = byte == '\r' ? END_LF : TRAILER_NAME;
-        return 0;
+        c->name_len = 0;
+        c->state = TRAILER_NAME;
+        return on_trailer_name(c, byte, e);
     case TRAILER_NAME:
-        if (byte != ':' && !http_token_chars[byte])
-            return refuse(c, 400, e, malformed);
-        c->state = byte == ':' ? TRAILER_VALUE : TRAILER_NAME;
-        return 0;
+        return on_trailer_name(c, byte, e);
     case TRAILER_VALUE:
         if (byte != '\r' && !http_is_value_char(byte))
             return refuse(c, 400, e, malformed);

@@ -4,7 +4,8 @@
  *
  * Chunk extensions are skipped and trailer fields are checked and dropped, both
  * bounded over the whole body: unbounded ones were an attack on several servers
- * (CVE-2023-39326, CVE-2024-22019).
+ * (CVE-2023-39326, CVE-2024-22019). Trailers that would speak about the framing
+ * (RFC 9110 6.5.1 forbids them) are refused: nobody sends them in good faith.
  */
 #ifndef HC_HTTPCHUNK_H
 #define HC_HTTPCHUNK_H
@@ -25,6 +26,8 @@ struct httpchunk {
     unsigned digits; /* of the current chunk size */
     unsigned extensions; /* bytes of extensions so far */
     unsigned trailers;   /* bytes of trailers so far */
+    unsigned name_len;   /* of the present trailer's name */
+    char name[20];       /* its beginning */
 };
 
 /* max_body bounds the decoded bytes of the body. */

@@ -171,11 +171,10 @@ static int take_head(struct wsframe *w, const uint8_t *in, size_t len, size_t *u
         w->head[w->head_len++] = in[(*used)++];
         if (w->head_len == 2)
             rc = head_check(w, e);
+        if (rc == 0 && w->head_len >= 2 && w->head_len + 4 == head_size(w))
+            rc = head_length(w, e); /* only the mask is still to come */
     }
     if (rc < 0 || w->head_len < head_size(w))
-        return rc;
-    rc = head_length(w, e);
-    if (rc < 0)
         return rc;
     w->in_payload = 1;
     w->phase = 0;
