@@ -128,10 +128,10 @@ int jmsg_header_scan(struct view header, const struct jmsg_limits *limits, struc
 static int parent_scan(struct view parent, const struct jmsg_limits *limits,
                        struct jmsg_header *ret, struct jsonscan_notes *ret_notes, struct err *e)
 {
-    struct jsonscan_rules rules = rules_of(limits);
+    const struct jsonscan_rules scalar = { 0, 0 };
     struct jsonscan_value v;
 
-    if (parent.n <= limits->header && jsonscan_text(parent, &rules, &v, ret_notes, NULL) == 0 &&
+    if (parent.n <= limits->header && jsonscan_text(parent, &scalar, &v, ret_notes, NULL) == 0 &&
         v.kind == JSONSCAN_NULL) {
         *ret = (struct jmsg_header){ 0 };
         return 0;

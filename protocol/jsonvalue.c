@@ -118,7 +118,7 @@ static int escaped_equals(struct view raw, const char *s, size_t left)
 
 int jsonscan_string_equals(struct jsonscan_value v, const char *s)
 {
-    struct view raw;
+    struct view raw = { 0 };
     size_t n = strlen(s);
 
     if (inside(v, &raw, NULL) < 0)
@@ -145,7 +145,7 @@ static int add_plain(struct view plain, struct buf *out, struct err *e)
 int jsonscan_string_decode(struct jsonscan_value v, struct buf *out, struct err *e)
 {
     size_t before = buf_len(out);
-    struct view raw;
+    struct view raw = { 0 };
     int rc = inside(v, &raw, e);
 
     if (rc < 0)
@@ -176,7 +176,7 @@ int jsonscan_string_decode(struct jsonscan_value v, struct buf *out, struct err 
 
 int jsonscan_string_copy(struct jsonscan_value v, char *out, size_t size, struct err *e)
 {
-    struct view raw;
+    struct view raw = { 0 };
     autobuf struct buf decoded;
     int rc = inside(v, &raw, e);
 

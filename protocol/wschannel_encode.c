@@ -237,8 +237,6 @@ static int encode_legacy_binary(struct wschannel_frame *f, enum jmsg_channel cha
     put_be32(f, 0, count);
     put_be32(f, 1, table);
     for (unsigned i = 0; i < m->buffer_count; i++) {
-        if (f->total > UINT32_MAX)
-            return -EMSGSIZE;
         put_be32(f, 2 + i, f->total);
         add(f, m->buffers[i]);
         if (f->error < 0)

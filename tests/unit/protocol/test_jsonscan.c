@@ -202,6 +202,10 @@ static void odd_but_legal_strings_pass(void **state)
     assert_int_equal(scan_bytes(text, sizeof text - 1, &strict, &notes), 0);
     assert_int_equal(notes.lone_surrogates, 4);
     assert_int_equal(notes.bad_utf8, 0);
+    static const char partners[] =
+        "[\"\\ud800\\uffff\", \"\\udc00\\udc00\", \"\\ud800\\ud800\\udc00\"]";
+    assert_int_equal(scan_bytes(partners, sizeof partners - 1, &strict, &notes), 0);
+    assert_int_equal(notes.lone_surrogates, 4);
     assert_int_equal(scan("{\"a\":1,\"a\":2}", &strict), 0);
     assert_int_equal(scan("\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xef\xbf\xbf\"", &strict), 0);
 }
@@ -400,6 +404,9 @@ static void strings_compare_by_their_meaning(void **state)
     assert_true(jsonscan_string_equals(value("\"a\\/b\\n\""), "a/b\n"));
     assert_true(jsonscan_string_equals(value("\"\\ud83d\\ude00\""), "\xf0\x9f\x98\x80"));
     assert_true(jsonscan_string_equals(value("\"\\u00E9\\u20ac\""), "\xc3\xa9\xe2\x82\xac"));
+    assert_true(jsonscan_string_equals(value("\"\\u0065\""), "e"));
+    assert_false(jsonscan_string_equals(value("\"\\u0065\""), "ex"));
+    assert_false(jsonscan_string_equals(value("\"\\u0065x\""), "e"));
     assert_true(jsonscan_string_equals(value("\"\""), ""));
     assert_false(jsonscan_string_equals(value("\"\""), "a"));
     assert_false(jsonscan_string_equals(value("\"a\""), ""));
@@ -433,6 +440,8 @@ static void strings_decode_to_valid_utf8(void **state)
     assert_decodes("\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"",
                    "A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 10);
     assert_decodes("\"a\\u0000b\"", "a\0b", 3);
+    assert_decodes("\"\\udc00\\udc00\\ud800\\uffff\"",
+                   "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbf", 12);
     assert_decodes("\"\\ud800x\\udc00\"", "\xef\xbf\xbdx\xef\xbf\xbd", 7);
     assert_decodes("\"\\ud800\\ud83d\\ude00\"", "\xef\xbf\xbd\xf0\x9f\x98\x80", 7);
     assert_decodes("\"\xe9\\n\xff\"", "\xef\xbf\xbd\n\xef\xbf\xbd", 7);

@@ -91,6 +91,9 @@ static void documents_get_their_commas(void **state)
     jsonwrite_bool(&w, 1);
     jsonwrite_bool(&w, 0);
     jsonwrite_end(&w);
+    jsonwrite_array(&w);
+    jsonwrite_int(&w, 0);
+    jsonwrite_end(&w);
     jsonwrite_end(&w);
     jsonwrite_key(&w, "c");
     jsonwrite_str(&w, NULL);
@@ -100,9 +103,10 @@ static void documents_get_their_commas(void **state)
     jsonwrite_string(&w, VIEW_STR("x\0y"));
     jsonwrite_end(&w);
     assert_int_equal(jsonwrite_finish(&w, NULL), 0);
-    assert_true(view_equals(buf_view(&b), "{\"a\":-9223372036854775808,"
-                                          "\"b\\\"\":[18446744073709551615,null,{},[true,false]],"
-                                          "\"c\":null,\"d\":{ },\"e\":\"x\\u0000y\"}"));
+    assert_true(view_equals(buf_view(&b),
+                            "{\"a\":-9223372036854775808,"
+                            "\"b\\\"\":[18446744073709551615,null,{},[true,false],[0]],"
+                            "\"c\":null,\"d\":{ },\"e\":\"x\\u0000y\"}"));
 }
 
 static void levels_may_be_opened_to_the_maximum(void **state)

@@ -313,6 +313,7 @@ static void invalid_utf8_is_repaired_in_the_parts_concerned(void **state)
         v = encode(&f, WSCHANNEL_V1, JMSG_IOPUB, &m, &out);
         static const char end[] = "{ }{\"m\":NaN}{\"text\":\"caf\xef\xbf\xbd\xef\xbf\xbd\"}\xff";
         assert_memory_equal(v.p + v.n - sizeof end, end, sizeof end);
+        assert_int_equal(buf_len(&f.repaired[3]), m.content.n + 4); /* nothing piles up */
     }
     wschannel_frame_free(&f);
 }
@@ -614,6 +615,9 @@ static void wrong_legacy_tables_are_refused(void **state)
         assert_int_equal(verdict(WSCHANNEL_LEGACY, 0, payload, sizeof payload, NULL),
                          table[i].ok ? 0 : -HC_EPARSE);
     }
+    /* The last byte of the table, a blank, would do as part of the text. */
+    static const char table_as_text[] = "\0\0\0\x02\0\0\0\x0b\0\0\0 {}                  z";
+    assert_int_equal(verdict(WSCHANNEL_LEGACY, 0, table_as_text, 33, NULL), -HC_EPARSE);
     static const char one[] = "\0\0\0\x01\0\0\0\x08{}"; /* our encoder never makes it */
     assert_int_equal(verdict(WSCHANNEL_LEGACY, 0, one, 10, NULL), 0);
 }
