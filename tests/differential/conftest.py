@@ -15,14 +15,14 @@ SEED = int(os.environ.get("DIFFERENTIAL_SEED", "0"))
 ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
 
 
-def driver_path():
+def driver_path(name="protocol_verdict"):
     builds = [os.environ["HOLDCELL_BUILD"]] if "HOLDCELL_BUILD" in os.environ else [
         ROOT / "build" / preset for preset in ("asan", "dev", "release")]
     for build in builds:
-        path = pathlib.Path(build) / "tests" / "protocol_verdict"
+        path = pathlib.Path(build) / "tests" / name
         if path.exists():
             return path
-    pytest.exit("protocol_verdict is not built: cmake --build --preset asan", returncode=2)
+    pytest.exit(f"{name} is not built: cmake --build --preset asan", returncode=2)
 
 
 @pytest.fixture(scope="session")

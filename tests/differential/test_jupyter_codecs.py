@@ -1,22 +1,16 @@
 """The JSON scanner, signatures and WebSocket codecs against Python's json,
-jupyter_client and jupyter_server.
-
-Needs requirements.txt and HOLDCELL_BUILD, the build folder with tests/jupyter_codec
-(default: build/asan of the checkout). HOLDCELL_ROUNDS multiplies the work,
-HOLDCELL_SEED chooses other inputs.
-"""
+jupyter_client and jupyter_server."""
 
 import codecs
 import json
-import os
 import random
 import string
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from conftest import ROUNDS, SEED, driver_path
 from jupyter_client.session import DELIM, Session
 from jupyter_server.services.kernels.connection.base import (
     deserialize_binary_message,
@@ -25,12 +19,8 @@ from jupyter_server.services.kernels.connection.base import (
     serialize_msg_to_ws_v1,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("HOLDCELL_BUILD", ROOT / "build/asan"))
-ROUNDS = int(os.environ.get("HOLDCELL_ROUNDS", "1"))
-SEED = int(os.environ.get("HOLDCELL_SEED", "1"))
 NAN, BAD_UTF8 = 1, 2
-EPARSE, EAUTH, ELIMIT = -5000, -5001, -5002
+EPARSE, EAUTH = -5000, -5001
 DATE = "2025-01-02T03:04:05.000006Z"
 CHANNELS = ["shell", "control", "stdin", "iopub"]
 
@@ -43,7 +33,7 @@ class Codec:
 
     def __init__(self):
         self.p = subprocess.Popen(
-            [BUILD / "tests/jupyter_codec"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [driver_path("jupyter_codec")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
     def ask(self, verb, *fields):
