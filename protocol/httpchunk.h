@@ -39,7 +39,8 @@ void httpchunk_init(struct httpchunk *c, uint64_t max_body);
  * while *used < len). Returns 1 at the end of the body: the bytes behind *used
  * belong to the next request. 0 to go on, -HC_EPARSE for malformed input (400),
  * -HC_ELIMIT for a body above max_body (413) or too many extension or trailer
- * bytes (431); httpchunk_status() says which. A refusal is final.
+ * bytes (431); httpchunk_status() says which. A refusal is final; after the end
+ * there must be no further call.
  */
 int httpchunk_feed(struct httpchunk *c, const void *in, size_t len, size_t *used, struct view *data,
                    struct err *e) MUST_CHECK;

@@ -118,7 +118,7 @@ static unsigned head_size(const struct wsframe *w)
     return size < 126 ? 6 : size == 126 ? 8 : 14;
 }
 
-/* The length, which must be in its shortest form and 63 bits at most. */
+/* RFC 6455 5.2: the length is in its shortest form and has 63 bits at most. */
 static int head_length(struct wsframe *w, struct err *e)
 {
     uint64_t length = w->head[1] & 0x7f;
@@ -135,7 +135,9 @@ static int head_length(struct wsframe *w, struct err *e)
 
         memcpy(&wide, w->head + 2, sizeof wide);
         length = be64toh(wide);
-        if (length <= UINT16_MAX || length > INT64_MAX)
+        if (length > INT64_MAX)
+            return fail(w, WS_PROTOCOL_ERROR, e, "a length of more than 63 bits");
+        if (length <= UINT16_MAX)
             return fail(w, WS_PROTOCOL_ERROR, e, "a length that is not in its shortest form");
     }
     if (!is_control(frame_opcode(w)) && length > w->max - w->len)

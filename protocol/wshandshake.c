@@ -15,8 +15,8 @@ static int is_base64(uint8_t c)
            c == '/';
 }
 
-/* The last digit's unused bits may be anything: the example in RFC 6455 1.2's own
- * errata has them set, and clients copied it. */
+/* The last digit's unused bits may be anything: in RFC 6455's own example (4.1,
+ * "AQIDBAUGBwgJCgsMDQ4PEC==") they are not zero. */
 static int is_key(struct view key)
 {
     if (key.n != KEY_TEXT || key.p[22] != '=' || key.p[23] != '=')

@@ -17,6 +17,7 @@ logging.getLogger("websockets").setLevel(logging.CRITICAL)
 # What we refuse and websockets takes (or refuses by another code), by our error text.
 STRICTER = {
     "a length that is not in its shortest form": "RFC 6455 5.2 wants it, websockets does not look",
+    "a length of more than 63 bits": "RFC 6455 5.2 forbids it (1002), websockets calls it too big (1009)",
 }
 # What we refuse when two bytes of the header are there, websockets when the whole frame is (or as too big).
 EARLIER = {
