@@ -36,8 +36,8 @@ struct wschannel_frame {
 };
 
 void wschannel_frame_init(struct wschannel_frame *f);
-void wschannel_frame_free(
-    struct wschannel_frame *f); /* accepts a zeroed one; usable again after init */
+/* Gives the memory back; accepts a zeroed one; usable again afterwards. */
+void wschannel_frame_free(struct wschannel_frame *f);
 
 /* Encodes the parts and buffers of m. Precondition: jmsg_scan() passed (legacy
  * splices the parts into one JSON text). A part that is not valid UTF-8 is sent

@@ -109,7 +109,8 @@ static int decode_document(struct view doc, int text, const struct jmsg_limits *
     static const char *const keys[KEYS] = { "header",  "parent_header", "metadata",
                                             "content", "channel",       "buffers" };
     /* One level more: the parts are members here, and v1 shall accept as much. */
-    const struct jsonscan_rules rules = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, limits->depth + 1 };
+    const unsigned depth = limits->depth < JSONSCAN_DEPTH_MAX ? limits->depth + 1 : limits->depth;
+    const struct jsonscan_rules rules = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, depth };
     struct jsonscan_value v[KEYS];
     int rc = jsonscan_object(doc, &rules, keys, KEYS, v, NULL, e);
 
