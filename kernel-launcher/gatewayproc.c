@@ -14,6 +14,7 @@
 #include "link.h"
 
 enum {
+    CLOSED_MS = 2000,           /* from the closed link to the exit */
     HEALTHY_MS = 60000,         /* a life so long forgives the deaths before it */
     SOCKET_BYTES = 1024 * 1024, /* send buffer: a burst of events while the gateway is busy */
 };
@@ -121,6 +122,7 @@ void gatewayproc_ended(struct gatewayproc *g, uint64_t now_ms)
     closep(&g->pidfd);
     g->pidfd = -1;
     g->pid = 0;
+    g->kill_ms = 0;
     if (now_ms - g->started_ms >= HEALTHY_MS)
         g->deaths = 0;
     gatewayproc_failed(g, now_ms);
@@ -132,8 +134,15 @@ void gatewayproc_signal(const struct gatewayproc *g, int signo)
         syscall(SYS_pidfd_send_signal, g->pidfd, signo, NULL, 0);
 }
 
+void gatewayproc_closed(struct gatewayproc *g, uint64_t now_ms)
+{
+    g->link = link_free(g->link);
+    g->kill_ms = now_ms + CLOSED_MS;
+}
+
 void gatewayproc_kill(struct gatewayproc *g)
 {
+    g->kill_ms = 0;
     g->link = link_free(g->link);
     gatewayproc_signal(g, SIGKILL);
 }

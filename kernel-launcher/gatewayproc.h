@@ -28,8 +28,9 @@ struct gatewayproc {
     struct link *link; /* owned; NULL while none lives, or when it was broken and killed */
     unsigned deaths;   /* in a row, without a healthy life between */
     uint64_t started_ms;
-    uint64_t due_ms; /* of the next start */
-    int spoke;       /* a valid request came from one of them */
+    uint64_t due_ms;  /* of the next start */
+    uint64_t kill_ms; /* when to kill one that closed its link but lives on; 0: no need */
+    int spoke;        /* a valid request came from one of them */
 };
 
 void gatewayproc_init(struct gatewayproc *g);
@@ -41,6 +42,9 @@ void gatewayproc_ended(struct gatewayproc *g, uint64_t now_ms);
 /* It could not be started: plans the next try. */
 void gatewayproc_failed(struct gatewayproc *g, uint64_t now_ms);
 void gatewayproc_signal(const struct gatewayproc *g, int signo);
+/* It closed its end, so it is about to exit: gets a moment to do so by itself,
+ * so that its own exit status is seen. */
+void gatewayproc_closed(struct gatewayproc *g, uint64_t now_ms);
 /* Closes the link and kills: it sent nonsense or does not read. */
 void gatewayproc_kill(struct gatewayproc *g);
 

@@ -180,14 +180,16 @@ static void serve_gateway(struct launcher *l, short events)
 /* A gateway that is of no use any more is ended; its successor adopts what lives. */
 static void check_gateway(struct launcher *l, uint64_t now)
 {
+    if (l->gateway.kill_ms != 0 && now >= l->gateway.kill_ms)
+        gatewayproc_kill(&l->gateway);
     if (l->gateway.link == NULL)
         return;
     link_check_patience(l->gateway.link, now);
     const char *why = link_broken(l->gateway.link);
     if (why == NULL)
         return;
-    if (l->state == LAUNCHER_STOPPING) { /* on its way out anyway; its time is bounded */
-        l->gateway.link = link_free(l->gateway.link);
+    if (link_closed(l->gateway.link)) {
+        gatewayproc_closed(&l->gateway, now);
         return;
     }
     log_error("gateway_ended", "pid=%d text=%s", (int)l->gateway.pid, LOG_QUOTED(why));
@@ -355,6 +357,8 @@ static int serve_clock(struct launcher *l, int timeout, uint64_t now)
     if (ending >= 0)
         timeout = sooner(timeout, now + (uint64_t)ending, now);
     check_gateway(l, now);
+    if (g->kill_ms != 0)
+        timeout = sooner(timeout, g->kill_ms, now);
     if (g->link != NULL && link_patience_ends(g->link) != 0)
         timeout = sooner(timeout, link_patience_ends(g->link), now);
     if (l->state == LAUNCHER_SERVING && g->pid == 0) {

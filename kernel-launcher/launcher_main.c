@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 {
     struct err e = { 0 };
 
-    umask(077);
+    umask(022); /* whatever root's shell had: mount points of a sandbox must be searchable */
     if (run(argc, argv, &e) == 0) {
         log_info("launcher_ends", "exit=0");
         return 0;

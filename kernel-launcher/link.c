@@ -28,6 +28,7 @@ struct link {
     struct buf out;    /* one packet, encoded */
     uint8_t *in;       /* one packet, received */
     struct err broken; /* code != 0: of no use any more */
+    int closed;
 };
 
 /* Room for the descriptors of one packet, and for more than are allowed: then the
@@ -88,6 +89,11 @@ const char *link_broken(const struct link *l)
     return l->broken.code != 0 ? l->broken.msg : NULL;
 }
 
+int link_closed(const struct link *l)
+{
+    return l->closed;
+}
+
 void link_break(struct link *l, const char *fmt, ...)
 {
     va_list ap;
@@ -125,6 +131,7 @@ static int send_packet(struct link *l, const uint8_t *bytes, size_t n, const int
         /* ETOOMANYREFS: too many descriptors are in flight, a matter of the reader too. */
         if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
             return 0;
+        l->closed = errno == EPIPE;
         link_break(l, "send: %s", strerror(errno));
         return -1;
     }
@@ -259,9 +266,11 @@ int link_receive(struct link *l, struct link_packet *ret)
     }
     unsigned fd_count = take_descriptors(&m, &p);
     p.bytes = (struct view){ l->in, (size_t)n };
-    if (n == 0)
+    if (n == 0) {
+        l->closed = 1;
         link_break(l, "closed its end");
-    else if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+    }
+    if (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
         link_break(l, "packet or its descriptors are too large");
     else if (msg_head_decode(p.bytes, fd_count, &p.head, &e) < 0)
         link_break(l, "%s", e.msg);

@@ -45,6 +45,7 @@ int link_receive(struct link *l, struct link_packet *ret);
 
 /* The reason when the link is of no use any more, else NULL. */
 const char *link_broken(const struct link *l);
+int link_closed(const struct link *l); /* 1: it broke because the gateway closed its end */
 void link_break(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* When the oldest waiting packet is too old: the monotonic time in ms at which to

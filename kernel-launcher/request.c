@@ -82,8 +82,8 @@ static int create(struct request *r, struct err *e)
     s->limits = made.limits;
     s->init_alive = 1;
     made.sandbox = s->id;
-    autoclose int init_fd = sandbox_take_init_fd(s->sandbox);
-    const int fds[] = { sandbox_run_fd(s->sandbox), init_fd };
+    s->init_fd = sandbox_take_init_fd(s->sandbox);
+    const int fds[] = { sandbox_run_fd(s->sandbox), s->init_fd };
     log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d", s->id, s->index,
              (int)sandbox_init_pid(s->sandbox));
     answer(r, &made, fds, 2);

@@ -24,6 +24,7 @@ static void session_free(struct session *s)
 {
     for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++)
         closep(&s->kernels[i].pidfd);
+    closep(&s->init_fd);
     note_clear(&s->note);
     free(s);
 }
@@ -60,6 +61,7 @@ struct session *sessions_add(struct sessions *t)
     struct session *s = xcalloc(1, sizeof *s);
     s->id = new_id(t);
     s->index = index;
+    s->init_fd = -1;
     for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++)
         s->kernels[i].pidfd = -1;
     t->slot[index] = s;

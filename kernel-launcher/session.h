@@ -65,7 +65,10 @@ struct session {
     struct sandbox *sandbox; /* owned; NULL when freed */
     enum session_state state;
     struct launch_limits limits;
-    int init_alive;                                /* not reaped yet */
+    int init_alive; /* not reaped yet */
+    /* The asking end of init's socket, so that a gateway which dies before its first
+     * NOTE does not end the session by closing it. Owned; -1. */
+    int init_fd;
     struct kernelproc kernels[LAUNCH_KERNELS_MAX]; /* number - 1 */
     struct leaf leaves[SESSION_LEAVES_MAX];
     unsigned leaf_count;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "err.h"
 #include "launchmsg.h"
@@ -21,13 +22,18 @@ static int check_connection(int fd, struct err *e)
     return 0;
 }
 
+static int is_stream(const struct stat *st)
+{
+    return S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode) ||
+           (S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3)); /* the null device */
+}
+
 static int check_log(int fd, struct err *e)
 {
     struct stat st;
     int flags = fcntl(fd, F_GETFL);
 
-    if (fstat(fd, &st) < 0 || !(S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) || flags < 0 ||
-        (flags & O_ACCMODE) == O_RDONLY)
+    if (fstat(fd, &st) < 0 || !is_stream(&st) || flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
         return err_set(e, HC_EPARSE, "the log descriptor is no pipe or socket to write to");
     return 0;
 }

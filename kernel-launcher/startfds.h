@@ -11,7 +11,7 @@ struct err;
 
 enum {
     START_CONNECTION, /* sealed memfd of at most 4 KiB */
-    START_LOG,        /* pipe or socket, open for writing */
+    START_LOG,        /* pipe, socket or null device, open for writing */
     START_SOCKETS,    /* first of five listening unix stream sockets */
     START_FDS = START_SOCKETS + 5,
     START_CONNECTION_MAX = 4096,

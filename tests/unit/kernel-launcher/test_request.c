@@ -248,7 +248,7 @@ static void wrong_descriptors_of_a_start_end_the_gateway(void **state)
         unsigned n = world_start_fds(fds, 1);
 
         close(fds[wrong]);
-        fds[wrong] = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fds[wrong] = open("/dev/zero", O_RDWR | O_CLOEXEC);
         world_ask(w, LAUNCH_START_KERNEL, &m, fds, n);
         world_close(fds, n);
         assert_gateway_ended(w, 1);
