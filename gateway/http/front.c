@@ -14,6 +14,7 @@
 #include "httpurl.h"
 #include "jupyter.h"
 #include "loop.h"
+#include "nbsessions.h"
 #include "router.h"
 #include "server.h"
 
@@ -186,6 +187,13 @@ static int server_of(struct front *f, const struct front_config *config, const c
     return 0;
 }
 
+static void free_front(struct front *f)
+{
+    f->server = server_free(f->server);
+    f->jupyter.notebooks = nbsessions_free(f->jupyter.notebooks);
+    free(f);
+}
+
 int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
                 const struct front_config *config, int listen_fd, struct front **ret, struct err *e)
 {
@@ -203,6 +211,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
         .server = f->server,
         .sessions = s,
         .specs = specs,
+        .notebooks = nbsessions_new(),
         .base = router_base(f->server->router),
         .version = set(config->version) != NULL ? config->version : "0",
         .list_kernels = !config->no_list_kernels,
@@ -211,8 +220,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
     router_add(f->server->router, jupyter_routes, jupyter_route_count, &f->jupyter);
     rc = server_listen(f->server, listen_fd, e);
     if (rc != 0) {
-        f->server = server_free(f->server);
-        free(f);
+        free_front(f);
         return rc;
     }
     *ret = f;
@@ -230,8 +238,7 @@ static void on_stop_tick(void *arg)
     if (server_connections(f->server) > 0 || f->jupyter.calls > 0)
         return;
     f->stop_timer = loop_timer_close(f->stop_timer);
-    f->server = server_free(f->server);
-    free(f);
+    free_front(f);
     done(done_arg);
 }
 

@@ -70,12 +70,16 @@ void websocket_close(struct websocket *w, int code)
     conn_resume(w->conn); /* the peer's Close is to be read */
 }
 
-/* The peer broke the protocol or asked for too much. */
-static void fail(struct websocket *w, int code)
+/* The peer closes, broke the protocol or asked for too much. */
+static void end(struct websocket *w, int code)
 {
+    int owner_knows = w->closing;
+
     if (!w->closing)
         send_close(w, code);
     conn_finish(w->conn);
+    if (!owner_knows)
+        w->ops->ending(w->arg);
 }
 
 /* ---- input ---------------------------------------------------------------- */
@@ -87,7 +91,7 @@ static void on_peer_close(struct websocket *w, struct view payload)
 
     if (ws_close_parse(payload, &asked, &answer, NULL) == 0 && asked.code == WS_NO_STATUS)
         answer = 0;
-    fail(w, answer);
+    end(w, answer);
 }
 
 /* A data message; it may be kept for later. */
@@ -99,7 +103,7 @@ static void on_message(struct websocket *w)
     if (w->closing)
         return;
     if (wsframe_kind(w->frames, NULL) < 0) {
-        fail(w, WS_BAD_DATA);
+        end(w, WS_BAD_DATA);
         return;
     }
     payload.p = wsframe_payload(w->frames, &payload.n);
@@ -141,7 +145,7 @@ static size_t on_data(void *arg, struct view in)
 
     w->heard_ms = now_ms(w);
     if (rc < 0) {
-        fail(w, wsframe_close_code(w->frames));
+        end(w, wsframe_close_code(w->frames));
         return in.n;
     }
     account(w, w->assembling + used);
@@ -150,7 +154,7 @@ static size_t on_data(void *arg, struct view in)
     if (conn_ended(w->conn))
         return used;
     if (w->server->message_bytes > w->server->limits.ws_messages && !w->held) {
-        fail(w, WS_TRY_LATER);
+        end(w, WS_TRY_LATER);
         return used;
     }
     if (!w->held && used == in.n)
@@ -193,10 +197,7 @@ static void on_drained(void *arg)
 
 static void on_eof(void *arg)
 {
-    struct websocket *w = arg;
-
-    w->closing = 1;
-    conn_finish(w->conn);
+    end(arg, 0);
 }
 
 /* ---- clocks --------------------------------------------------------------- */
@@ -217,7 +218,7 @@ static void on_tick(void *arg, uint64_t now)
         w->heard_ms = now; /* we are not listening */
     alive = w->heard_ms > conn_drain_ms(w->conn) ? w->heard_ms : conn_drain_ms(w->conn);
     if (w->ping_ms > alive && now - alive > w->server->limits.ws_silence_ms) {
-        fail(w, 0);
+        end(w, 0);
         return;
     }
     if (now - w->ping_ms < every)

@@ -22,7 +22,10 @@ struct websocket_ops {
      * comes again after websocket_resume(). */
     int (*message)(void *arg, int text, struct view payload);
     void (*drained)(void *arg); /* after websocket_writable() said 0 */
-    void (*closed)(void *arg);  /* once, the last call, from the loop */
+    /* The peer closes, or is closed for what it did: nothing comes or goes any more,
+     * closed() follows. Not after websocket_close(). */
+    void (*ending)(void *arg);
+    void (*closed)(void *arg); /* once, the last call, from the loop */
 };
 
 /* Takes the connection over, on which the 101 was written. */

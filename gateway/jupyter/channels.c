@@ -180,6 +180,11 @@ static void free_channels(struct channels *c)
     free(c);
 }
 
+static void on_ending(void *arg)
+{
+    detach(arg);
+}
+
 static void on_closed(void *arg)
 {
     free_channels(arg);
@@ -188,6 +193,7 @@ static void on_closed(void *arg)
 static const struct websocket_ops websocket_callbacks = {
     .message = on_message,
     .drained = on_drained,
+    .ending = on_ending,
     .closed = on_closed,
 };
 

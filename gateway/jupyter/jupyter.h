@@ -16,6 +16,7 @@ struct jsonwrite;
 struct kernel;
 struct kernel_request;
 struct kernelspecs;
+struct nbsessions;
 struct server;
 struct sessions;
 
@@ -23,6 +24,7 @@ struct jupyter {
     struct server *server; /* borrowed, as all here */
     struct sessions *sessions;
     struct kernelspecs *specs;
+    struct nbsessions *notebooks;
     const char *base; /* begins and ends with '/' */
     const char *version;
     int list_kernels;
@@ -47,6 +49,11 @@ void kernels_get(struct request *r, void *arg);
 void kernels_delete(struct request *r, void *arg);
 void kernels_interrupt(struct request *r, void *arg);
 void kernels_restart(struct request *r, void *arg);
+void nbsessions_list(struct request *r, void *arg);
+void nbsessions_create(struct request *r, void *arg);
+void nbsessions_get(struct request *r, void *arg);
+void nbsessions_patch(struct request *r, void *arg);
+void nbsessions_delete(struct request *r, void *arg);
 void channels_open(struct request *r, void *arg);
 
 /* The kernel of the first path parameter; NULL after a 404 was given. */

@@ -20,5 +20,10 @@ const struct route jupyter_routes[] = {
     { "POST", "/api/kernels/{id}/interrupt", kernels_interrupt, SMALL, 0 },
     { "POST", "/api/kernels/{id}/restart", kernels_restart, SMALL, 0 },
     { "GET", "/api/kernels/{id}/channels", channels_open, SMALL, ROUTE_WEBSOCKET },
+    { "GET", "/api/sessions", nbsessions_list, SMALL, 0 },
+    { "POST", "/api/sessions", nbsessions_create, MODEL, 0 },
+    { "GET", "/api/sessions/{id}", nbsessions_get, SMALL, 0 },
+    { "PATCH", "/api/sessions/{id}", nbsessions_patch, MODEL, 0 },
+    { "DELETE", "/api/sessions/{id}", nbsessions_delete, SMALL, 0 },
 };
 const size_t jupyter_route_count = sizeof jupyter_routes / sizeof *jupyter_routes;

@@ -566,6 +566,23 @@ static void deleting_a_kernel_closes_its_sockets(void **state)
     harness_stop(h);
 }
 
+static void a_kernel_can_be_deleted_while_its_sockets_close(void **state)
+{
+    struct harness *h = harness_start(NULL);
+    struct reply r;
+    int fd;
+
+    (void)state;
+    make_kernel(h);
+    fd = open_ws(h, "");
+    send_frame(fd, 0x80 | CLOSE, "\x03\xe8", 2);
+    until(&fake.clients, 0); /* at once, not when the linger is over */
+    assert_int_equal(ask(h, "DELETE", KERNEL, NULL, &r), 204);
+    reply_free(&r);
+    hang_up(fd);
+    harness_stop(h);
+}
+
 static void stopping_closes_with_1012(void **state)
 {
     struct harness *h = harness_start(NULL);
@@ -679,6 +696,7 @@ int main(void)
         cmocka_unit_test(protocol_errors_close_with_their_code),
         cmocka_unit_test(the_reason_of_an_end_decides_the_close_code),
         cmocka_unit_test(deleting_a_kernel_closes_its_sockets),
+        cmocka_unit_test(a_kernel_can_be_deleted_while_its_sockets_close),
         cmocka_unit_test(stopping_closes_with_1012),
         cmocka_unit_test(silent_peers_are_pinged_and_given_up),
         cmocka_unit_test(a_reset_at_any_byte_detaches_the_client),

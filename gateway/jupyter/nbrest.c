@@ -1,0 +1,388 @@
+/*
+ * nbrest - REST of notebook sessions: list, create, get, change, delete. A kernel
+ * that starts or ends in between is found again by the token of the request.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "jsonwrite.h"
+#include "jupyter.h"
+#include "kernel.h"
+#include "nbsessions.h"
+#include "request.h"
+#include "sessions.h"
+
+enum { DOCUMENT_MAX = 32 * 1024 * 1024, LOCATION_MAX = 1000 };
+
+static struct kernel *kernel_of(const struct jupyter *j, const struct nbsession *s)
+{
+    struct principal p;
+
+    memcpy(p.name, s->owner, sizeof p.name);
+    return sessions_find_kernel(j->sessions, &p, s->kernel_id);
+}
+
+static void answer_session(struct request *r, const struct jupyter *j, int status,
+                           const struct nbsession *s, const struct kernel *k)
+{
+    char location[LOCATION_MAX];
+    struct jsonwrite w;
+    struct buf body;
+
+    buf_init(&body, DOCUMENT_MAX);
+    w = jsonwrite_to(&body);
+    nbsession_write(&w, s, k);
+    snprintf(location, sizeof location, "%sapi/sessions/%s", j->base, s->id);
+    request_json(r, status, &w, &body, status == 201 ? location : NULL);
+}
+
+/* The session of the path parameter with its kernel; NULL after a 404. One whose
+ * kernel has gone is dropped by whoever meets it. */
+static struct nbsession *session_of(struct request *r, const struct jupyter *j, struct kernel **ret)
+{
+    const char *id = r->params[0];
+    struct nbsession *s = nbsessions_by_id(j->notebooks, &r->principal, id);
+
+    *ret = s != NULL ? kernel_of(j, s) : NULL;
+    if (*ret != NULL)
+        return s;
+    if (s != NULL && s->token == 0)
+        nbsessions_remove(j->notebooks, s);
+    request_error(r, 404, "Session not found: session_id='%.200s'", id);
+    return NULL;
+}
+
+void nbsessions_list(struct request *r, void *arg)
+{
+    const struct jupyter *j = arg;
+    struct nbsession *next;
+    struct jsonwrite w;
+    struct buf body;
+
+    if (!j->list_kernels) {
+        request_error(r, 403, "the list of sessions is not given out");
+        return;
+    }
+    buf_init(&body, DOCUMENT_MAX);
+    w = jsonwrite_to(&body);
+    jsonwrite_array(&w);
+    for (struct nbsession *s = nbsessions_first(j->notebooks); s != NULL; s = next) {
+        const struct kernel *k = s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
+
+        next = s->next;
+        if (k == NULL && s->token == 0)
+            nbsessions_remove(j->notebooks, s);
+        else if (k != NULL && strcmp(s->owner, r->principal.name) == 0)
+            nbsession_write(&w, s, k);
+    }
+    jsonwrite_end(&w);
+    request_json(r, 200, &w, &body, NULL);
+}
+
+void nbsessions_get(struct request *r, void *arg)
+{
+    const struct jupyter *j = arg;
+    struct kernel *k;
+    const struct nbsession *s = session_of(r, j, &k);
+
+    if (s != NULL)
+        answer_session(r, j, 200, s, k);
+}
+
+/* ---- starting a kernel ---------------------------------------------------- */
+
+static void answer_start_error(struct request *r, const struct err *e)
+{
+    struct jsonwrite w;
+    struct buf body;
+
+    if (e->code != ENOENT) {
+        request_error(r,
+                      e->code == HC_ELIMIT                        ? 403
+                      : e->code == EINVAL || e->code == HC_EPARSE ? 400
+                                                                  : 500,
+                      "%s%s", e->code == HC_ELIMIT ? "Resource Limit: " : "", e->msg);
+        return;
+    }
+    buf_init(&body, DOCUMENT_MAX);
+    w = jsonwrite_to(&body);
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "reason");
+    jsonwrite_str(&w, "Not Implemented");
+    jsonwrite_key(&w, "message");
+    jsonwrite_str(&w, e->msg);
+    jsonwrite_key(&w, "short_message");
+    jsonwrite_str(&w, e->msg);
+    jsonwrite_end(&w);
+    request_json(r, 501, &w, &body, NULL);
+}
+
+/* Asks for a kernel by name or, for a new session, with an id that nobody has. */
+static void start_kernel(struct request *r, struct jupyter *j, const struct nbsession *s,
+                         const char *id, const char *name, kernel_done_fn *done)
+{
+    autofree char *env_name = NULL,
+                  *path = xstrdup(s->change.path != NULL ? s->change.path : s->path);
+    struct kernel_request request = { .kernel_id = id, .spec_name = name, .path = path };
+    char *env[2] = { NULL, NULL };
+
+    if (asprintf(&env_name, "JPY_SESSION_NAME=%s", path) < 0)
+        env_name = NULL;
+    env[0] = env_name;
+    request.env = env;
+    j->calls++;
+    sessions_create_kernel(j->sessions, &r->principal, &request, done, j, r->token);
+}
+
+static void on_gone(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    struct jupyter *j = arg;
+
+    (void)token;
+    (void)k;
+    (void)e;
+    j->calls--;
+}
+
+/* ---- create --------------------------------------------------------------- */
+
+static void on_created(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    struct jupyter *j = arg;
+    struct nbsession *s = nbsessions_by_token(j->notebooks, token);
+    struct request *r = request_find(j->server, token);
+    struct kernel_model m;
+
+    j->calls--;
+    check(s != NULL); /* nobody else sees it before it has a kernel */
+    s->token = 0;
+    if (e != NULL) {
+        nbsessions_remove(j->notebooks, s);
+        if (r != NULL)
+            answer_start_error(r, e);
+        return;
+    }
+    kernel_model(k, &m);
+    memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+    if (r != NULL)
+        answer_session(r, j, 201, s, k);
+}
+
+/* A path has one session: asking again gives it again. 1 when that was the answer. */
+static int answer_existing(struct request *r, struct jupyter *j, const char *path)
+{
+    struct nbsession *s = nbsessions_by_path(j->notebooks, &r->principal, path);
+    struct kernel *k = s != NULL && s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
+
+    if (s == NULL)
+        return 0;
+    if (k != NULL) {
+        answer_session(r, j, 201, s, k);
+        return 1;
+    }
+    if (s->token != 0) {
+        request_error(r, 409, "a session for this path is being started");
+        return 1;
+    }
+    nbsessions_remove(j->notebooks, s);
+    return 0;
+}
+
+static void create(struct request *r, struct jupyter *j, struct nbsession_body *body)
+{
+    autofree char *id = take_ptr(body->kernel_id), *name = take_ptr(body->kernel_name);
+    struct kernel *k = id != NULL ? sessions_find_kernel(j->sessions, &r->principal, id) : NULL;
+    struct nbsession *s;
+
+    if (id != NULL && k == NULL && !uuid_valid(id, strlen(id))) {
+        request_error(r, 400, "kernel.id must be a UUID");
+        return;
+    }
+    s = nbsessions_add(j->notebooks, &r->principal, body);
+    if (s == NULL) {
+        request_error(r, 403, "Resource Limit: there are %d sessions", NBSESSIONS_MAX);
+        return;
+    }
+    if (k != NULL) {
+        struct kernel_model m;
+
+        kernel_model(k, &m);
+        memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+        answer_session(r, j, 201, s, k);
+        return;
+    }
+    s->token = r->token;
+    start_kernel(r, j, s, id, name, on_created);
+}
+
+void nbsessions_create(struct request *r, void *arg)
+{
+    struct jupyter *j = arg;
+    struct nbsession_body body;
+    struct err e = { 0 };
+
+    if (nbsession_body_parse(r->body.p, r->body.n, &body, &e) != 0) {
+        request_failed(r, &e);
+        return;
+    }
+    if (body.path == NULL || body.type == NULL)
+        request_error(r, 400, "Missing field in JSON data: %s",
+                      body.path == NULL ? "path" : "type");
+    else if (!answer_existing(r, j, body.path))
+        create(r, j, &body);
+    nbsession_body_free(&body);
+}
+
+/* ---- change --------------------------------------------------------------- */
+
+static void on_old_kernel_gone(void *arg, uint64_t token, struct kernel *old, const struct err *e)
+{
+    struct jupyter *j = arg;
+    struct nbsession *s = nbsessions_by_token(j->notebooks, token);
+    struct request *r = request_find(j->server, token);
+    const struct kernel *k = s != NULL ? kernel_of(j, s) : NULL;
+
+    (void)old;
+    (void)e;
+    j->calls--;
+    if (s != NULL)
+        s->token = 0;
+    if (r == NULL)
+        return;
+    if (k != NULL)
+        answer_session(r, j, 200, s, k);
+    else
+        request_error(r, 404, "the session has gone meanwhile");
+}
+
+/* The change is certain now: takes it over, and ends the kernel that was there before
+ * even if another session shares it. */
+static void switch_kernel(struct jupyter *j, struct nbsession *s, struct kernel *k, uint64_t token)
+{
+    struct request *r = request_find(j->server, token);
+    struct kernel *old = kernel_of(j, s);
+    struct kernel_model m;
+
+    kernel_model(k, &m);
+    memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+    nbsession_apply(s);
+    if (old != NULL && old != k) {
+        s->token = token;
+        j->calls++;
+        kernel_delete(old, on_old_kernel_gone, j, token);
+        return;
+    }
+    s->token = 0;
+    if (r != NULL)
+        answer_session(r, j, 200, s, k);
+}
+
+static void on_new_kernel(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    struct jupyter *j = arg;
+    struct nbsession *s = nbsessions_by_token(j->notebooks, token);
+    struct request *r = request_find(j->server, token);
+
+    j->calls--;
+    if (e == NULL && s != NULL) {
+        switch_kernel(j, s, k, token);
+        return;
+    }
+    if (s != NULL) {
+        s->token = 0;
+        nbsession_body_free(&s->change);
+    }
+    if (e == NULL) { /* the session was deleted while its new kernel started */
+        j->calls++;
+        kernel_delete(k, on_gone, j, token);
+    }
+    if (r == NULL)
+        return;
+    if (e != NULL)
+        answer_start_error(r, e);
+    else
+        request_error(r, 404, "the session has gone meanwhile");
+}
+
+/* The id precedes the name; a null id was read as absent. */
+static void change(struct request *r, struct jupyter *j, struct nbsession *s, struct kernel *k)
+{
+    const char *id = s->change.kernel_id;
+
+    if (id != NULL) {
+        k = sessions_find_kernel(j->sessions, &r->principal, id);
+        if (k == NULL) {
+            request_error(r, 400, "No such kernel: %.200s", id);
+            nbsession_body_free(&s->change);
+            return;
+        }
+    } else if (s->change.kernel_name != NULL) {
+        autofree char *name = take_ptr(s->change.kernel_name);
+
+        s->token = r->token;
+        start_kernel(r, j, s, NULL, name, on_new_kernel);
+        return;
+    }
+    switch_kernel(j, s, k, r->token);
+}
+
+void nbsessions_patch(struct request *r, void *arg)
+{
+    struct jupyter *j = arg;
+    struct kernel *k;
+    struct nbsession *s = session_of(r, j, &k);
+    struct nbsession_body body;
+    struct err e = { 0 };
+
+    if (s == NULL)
+        return;
+    if (nbsession_body_parse(r->body.p, r->body.n, &body, &e) != 0) {
+        request_failed(r, &e);
+        return;
+    }
+    if (s->token != 0) {
+        nbsession_body_free(&body);
+        request_error(r, 409, "the session is being changed");
+        return;
+    }
+    s->change = body;
+    change(r, j, s, k);
+}
+
+/* ---- delete --------------------------------------------------------------- */
+
+static void on_deleted(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    struct jupyter *j = arg;
+    struct request *r = request_find(j->server, token);
+
+    (void)k;
+    j->calls--;
+    if (r == NULL)
+        return;
+    if (e != NULL)
+        request_failed(r, e);
+    else
+        request_empty(r, 204);
+}
+
+void nbsessions_delete(struct request *r, void *arg)
+{
+    struct jupyter *j = arg;
+    struct nbsession *s = nbsessions_by_id(j->notebooks, &r->principal, r->params[0]);
+    struct kernel *k = s != NULL ? kernel_of(j, s) : NULL;
+
+    if (s == NULL) {
+        request_error(r, 404, "Session not found: session_id='%.200s'", r->params[0]);
+        return;
+    }
+    nbsessions_remove(j->notebooks, s);
+    if (k == NULL) {
+        request_error(r, 410, "Kernel deleted before session");
+        return;
+    }
+    j->calls++;
+    kernel_delete(k, on_deleted, j, r->token);
+}

@@ -1,0 +1,221 @@
+/* nbsessions - the table, the model and the bodies of notebook sessions. */
+#include "nbsessions.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "err.h"
+#include "jsonwrite.h"
+#include "jupyter.h"
+#include "sessions.h"
+
+enum { TEXT_MAX = 4096 };
+
+struct nbsessions {
+    struct nbsession *first;
+    size_t count;
+};
+
+/* ---- bodies --------------------------------------------------------------- */
+
+/* null counts as absent; label is what the error calls the field. */
+static int take_string(json_t *from, const char *key, const char *label, char **ret, struct err *e)
+{
+    json_t *value = json_object_get(from, key);
+
+    if (value == NULL || json_is_null(value) || *ret != NULL)
+        return 0;
+    if (!json_is_string(value) || json_string_length(value) != strlen(json_string_value(value)))
+        return err_set(e, EINVAL, "%s must be a string", label);
+    if (json_string_length(value) > TEXT_MAX)
+        return err_set(e, EINVAL, "%s is longer than %d bytes", label, TEXT_MAX);
+    *ret = xstrdup(json_string_value(value));
+    return 0;
+}
+
+static int take_object(json_t *document, const char *key, json_t **ret, struct err *e)
+{
+    json_t *value = json_object_get(document, key);
+
+    *ret = json_is_object(value) ? value : NULL;
+    if (value != NULL && !json_is_null(value) && *ret == NULL)
+        return err_set(e, EINVAL, "%s must be an object", key);
+    return 0;
+}
+
+/* notebook.path and notebook.name are the old spelling and mean type "notebook". */
+static int read_fields(json_t *document, struct nbsession_body *b, struct err *e)
+{
+    json_t *kernel, *notebook;
+    int rc;
+
+    if ((rc = take_object(document, "kernel", &kernel, e)) != 0 ||
+        (rc = take_object(document, "notebook", &notebook, e)) != 0 ||
+        (rc = take_string(document, "path", "path", &b->path, e)) != 0 ||
+        (rc = take_string(document, "name", "name", &b->name, e)) != 0 ||
+        (rc = take_string(document, "type", "type", &b->type, e)) != 0 ||
+        (rc = take_string(kernel, "id", "kernel.id", &b->kernel_id, e)) != 0 ||
+        (rc = take_string(kernel, "name", "kernel.name", &b->kernel_name, e)) != 0 ||
+        (rc = take_string(notebook, "path", "notebook.path", &b->path, e)) != 0 ||
+        (rc = take_string(notebook, "name", "notebook.name", &b->name, e)) != 0)
+        return rc;
+    if (notebook != NULL && b->type == NULL)
+        b->type = xstrdup("notebook");
+    return 0;
+}
+
+int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret, struct err *e)
+{
+    json_error_t why;
+    json_t *document;
+    int rc;
+
+    *ret = (struct nbsession_body){ 0 };
+    document = n > 0 ? json_loadb(body, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why) : json_null();
+    if (document == NULL)
+        return err_set(e, HC_EPARSE, "Invalid JSON in body of request: %s", why.text);
+    if (json_is_null(document))
+        rc = err_set(e, HC_EPARSE, "No JSON data provided");
+    else if (!json_is_object(document))
+        rc = err_set(e, HC_EPARSE, "the body must be a JSON object");
+    else
+        rc = read_fields(document, ret, e);
+    json_decref(document);
+    if (rc != 0)
+        nbsession_body_free(ret);
+    return rc;
+}
+
+void nbsession_body_free(struct nbsession_body *b)
+{
+    free(b->path);
+    free(b->name);
+    free(b->type);
+    free(b->kernel_id);
+    free(b->kernel_name);
+    *b = (struct nbsession_body){ 0 };
+}
+
+/* ---- table ---------------------------------------------------------------- */
+
+struct nbsessions *nbsessions_new(void)
+{
+    return xcalloc(1, sizeof(struct nbsessions));
+}
+
+struct nbsessions *nbsessions_free(struct nbsessions *n)
+{
+    while (n != NULL && n->first != NULL)
+        nbsessions_remove(n, n->first);
+    free(n);
+    return NULL;
+}
+
+struct nbsession *nbsessions_first(struct nbsessions *n)
+{
+    return n->first;
+}
+
+static void take_text(char **to, char **from)
+{
+    if (*from == NULL)
+        return;
+    free(*to);
+    *to = take_ptr(*from);
+}
+
+void nbsession_apply(struct nbsession *s)
+{
+    take_text(&s->path, &s->change.path);
+    take_text(&s->name, &s->change.name);
+    take_text(&s->type, &s->change.type);
+    nbsession_body_free(&s->change);
+}
+
+struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
+                                 struct nbsession_body *body)
+{
+    struct nbsession **end = &n->first, *s;
+    uint8_t random[16];
+
+    if (n->count >= NBSESSIONS_MAX || getrandom(random, sizeof random, 0) != sizeof random)
+        return NULL;
+    s = xcalloc(1, sizeof *s);
+    uuid_format(random, s->id);
+    memcpy(s->owner, p->name, sizeof s->owner);
+    s->change = *body;
+    *body = (struct nbsession_body){ 0 };
+    nbsession_apply(s);
+    if (s->name == NULL)
+        s->name = xstrdup(""); /* clients want a string */
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = s;
+    n->count++;
+    return s;
+}
+
+void nbsessions_remove(struct nbsessions *n, struct nbsession *s)
+{
+    struct nbsession **at = &n->first;
+
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    n->count--;
+    nbsession_body_free(&s->change);
+    free(s->path);
+    free(s->name);
+    free(s->type);
+    free(s);
+}
+
+struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal *p, const char *id)
+{
+    for (struct nbsession *s = n->first; s != NULL; s = s->next)
+        if (s->kernel_id[0] != '\0' && strcmp(s->owner, p->name) == 0 && strcmp(s->id, id) == 0)
+            return s;
+    return NULL;
+}
+
+struct nbsession *nbsessions_by_path(struct nbsessions *n, const struct principal *p,
+                                     const char *path)
+{
+    for (struct nbsession *s = n->first; s != NULL; s = s->next)
+        if (strcmp(s->owner, p->name) == 0 && strcmp(s->path, path) == 0)
+            return s;
+    return NULL;
+}
+
+struct nbsession *nbsessions_by_token(struct nbsessions *n, uint64_t token)
+{
+    for (struct nbsession *s = n->first; s != NULL; s = s->next)
+        if (s->token == token)
+            return s;
+    return NULL;
+}
+
+void nbsession_write(struct jsonwrite *w, const struct nbsession *s, const struct kernel *k)
+{
+    jsonwrite_object(w);
+    jsonwrite_key(w, "id");
+    jsonwrite_str(w, s->id);
+    jsonwrite_key(w, "path");
+    jsonwrite_str(w, s->path);
+    jsonwrite_key(w, "name");
+    jsonwrite_str(w, s->name);
+    jsonwrite_key(w, "type");
+    jsonwrite_str(w, s->type);
+    jsonwrite_key(w, "kernel");
+    kernel_write(w, k);
+    jsonwrite_key(w, "notebook");
+    jsonwrite_object(w);
+    jsonwrite_key(w, "path");
+    jsonwrite_str(w, s->path);
+    jsonwrite_key(w, "name");
+    jsonwrite_str(w, s->name);
+    jsonwrite_end(w);
+    jsonwrite_end(w);
+}

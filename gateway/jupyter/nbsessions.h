@@ -1,0 +1,63 @@
+/*
+ * nbsessions - notebook sessions, Jupyter's own /api/sessions object: a path
+ * bound to a kernel (jupyter-wire.md 1.5). Kept in memory: a gateway that comes
+ * back knows its kernels, not the notebooks that they belonged to.
+ */
+#ifndef HC_NBSESSIONS_H
+#define HC_NBSESSIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cleanup.h"
+#include "hex.h"
+
+struct err;
+struct jsonwrite;
+struct jupyter;
+struct kernel;
+struct principal;
+
+enum { NBSESSIONS_MAX = 4096 }; /* of all principals */
+
+/* What a body asks for; every field NULL when it is not given. Owned strings. */
+struct nbsession_body {
+    char *path, *name, *type;
+    char *kernel_id, *kernel_name;
+};
+/* -HC_EPARSE or -EINVAL with the field named; . */
+int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret,
+                         struct err *e) MUST_CHECK;
+void nbsession_body_free(struct nbsession_body *b);
+
+struct nbsession {
+    struct nbsession *next;
+    char id[UUID_TEXT];
+    char owner[64]; /* principal */
+    char *path, *name, *type;
+    char kernel_id[UUID_TEXT]; /* "" while the first one starts: then nobody sees the session */
+    /* An operation in flight, at most one: the token of its request, and what is to
+     * be taken over when it succeeds. */
+    uint64_t token;
+    struct nbsession_body change;
+};
+
+struct nbsessions;
+struct nbsessions *nbsessions_new(void);
+struct nbsessions *nbsessions_free(struct nbsessions *n);
+struct nbsession *nbsessions_first(struct nbsessions *n); /* in order of creation */
+
+/* NULL without room or randomness. Takes the strings out of body. */
+struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
+                                 struct nbsession_body *body);
+void nbsessions_remove(struct nbsessions *n, struct nbsession *s);
+struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal *p, const char *id);
+struct nbsession *nbsessions_by_path(struct nbsessions *n, const struct principal *p,
+                                     const char *path);
+struct nbsession *nbsessions_by_token(struct nbsessions *n, uint64_t token);
+
+/* Takes path, name and type of the change over, as far as they are given. */
+void nbsession_apply(struct nbsession *s);
+void nbsession_write(struct jsonwrite *w, const struct nbsession *s, const struct kernel *k);
+
+#endif
