@@ -1,0 +1,241 @@
+/* The launcher's end of the socket: whole packets, bounded patience, no trust. */
+#include "link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+#include "err.h"
+
+struct pair {
+    struct link *link;
+    int fd;
+};
+
+static int setup(void **state)
+{
+    struct pair *p = xcalloc(1, sizeof *p);
+    int sockets[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets),
+                     0);
+    p->link = link_new(sockets[0]);
+    p->fd = sockets[1];
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct pair *p = *state;
+
+    p->link = link_free(p->link);
+    closep(&p->fd);
+    free(p);
+    return 0;
+}
+
+static void send_done(struct pair *p, uint64_t request)
+{
+    struct launch_done done = { .sandbox = request };
+
+    link_send(p->link, launch_answer_spec(LAUNCH_NOTE), request, 0, &done, NULL, 0);
+}
+
+/* Reads one packet at the gateway's end; its request number, 0 when none is there. */
+static uint64_t read_request(struct pair *p)
+{
+    uint8_t bytes[256];
+    struct msg_head head;
+    ssize_t n = recv(p->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+
+    if (n < 0)
+        return 0;
+    assert_int_equal(msg_head_decode((struct view){ bytes, (size_t)n }, 0, &head, NULL), 0);
+    return head.request;
+}
+
+static void packets_wait_for_a_slow_reader_and_keep_their_order(void **state)
+{
+    struct pair *p = *state;
+    uint64_t sent = 0, read = 0;
+
+    while (link_patience_ends(p->link) == 0) /* until the socket is full */
+        send_done(p, ++sent);
+    for (int i = 0; i < 100; i++)
+        send_done(p, ++sent);
+    assert_true(link_events(p->link) & 4 /* POLLOUT */);
+    while (read < sent) {
+        uint64_t got = read_request(p);
+
+        if (got == 0)
+            link_flush(p->link);
+        else
+            assert_int_equal(got, ++read);
+    }
+    assert_int_equal(link_patience_ends(p->link), 0);
+    assert_null(link_broken(p->link));
+}
+
+static void a_reader_that_never_reads_breaks_the_link_and_memory_stays_bounded(void **state)
+{
+    struct pair *p = *state;
+    unsigned sent = 0;
+
+    while (link_broken(p->link) == NULL) {
+        send_done(p, ++sent);
+        assert_true(sent < 3 * LINK_QUEUE_PACKETS);
+    }
+    assert_non_null(strstr(link_broken(p->link), "does not read"));
+    send_done(p, 1); /* harmless */
+}
+
+static void patience_with_the_oldest_packet_ends(void **state)
+{
+    struct pair *p = *state;
+
+    while (link_patience_ends(p->link) == 0)
+        send_done(p, 1);
+    uint64_t end = link_patience_ends(p->link);
+    assert_true(end <= clock_ms() + LINK_PATIENCE_MS);
+    link_check_patience(p->link, end - 1);
+    assert_null(link_broken(p->link));
+    link_check_patience(p->link, end);
+    assert_non_null(link_broken(p->link));
+}
+
+static void descriptors_that_wait_are_duplicates(void **state)
+{
+    struct pair *p = *state;
+    struct launch_created made = { .sandbox = 1 };
+    uint8_t bytes[1024];
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * 2)];
+    } control;
+    int pipe_fds[2], got[2] = { -1, -1 };
+    unsigned filled = 0;
+
+    for (; link_patience_ends(p->link) == 0; filled++)
+        send_done(p, 1);
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    link_send(p->link, launch_answer_spec(LAUNCH_CREATE), 2, 0, &made, pipe_fds, 2);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+    for (;;) {
+        struct iovec iov = { bytes, sizeof bytes };
+        struct msghdr m = { .msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control };
+
+        if (recvmsg(p->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+            link_flush(p->link);
+            continue;
+        }
+        if (m.msg_controllen == 0)
+            continue;
+        memcpy(got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof got);
+        break;
+    }
+    assert_int_equal(write(got[1], "x", 1), 1);
+    assert_int_equal(read(got[0], bytes, 1), 1);
+    close(got[0]);
+    close(got[1]);
+}
+
+static void a_closed_end_is_told_apart_from_nonsense(void **state)
+{
+    struct pair *p = *state;
+    struct link_packet packet;
+
+    assert_int_equal(link_receive(p->link, &packet), 0);
+    assert_null(link_broken(p->link));
+    close(take_fd(&p->fd));
+    assert_int_equal(link_receive(p->link, &packet), 0);
+    assert_non_null(link_broken(p->link));
+    assert_true(link_closed(p->link));
+}
+
+static void sending_to_a_closed_end_breaks_without_a_signal(void **state)
+{
+    struct pair *p = *state;
+
+    close(take_fd(&p->fd));
+    send_done(p, 1);
+    assert_true(link_closed(p->link));
+}
+
+static void expect_refusal(struct pair *p, const void *bytes, size_t n, const char *part)
+{
+    struct link_packet packet;
+
+    assert_int_equal(send(p->fd, bytes, n, 0), n);
+    assert_int_equal(link_receive(p->link, &packet), 0);
+    assert_non_null(link_broken(p->link));
+    if (strstr(link_broken(p->link), part) == NULL)
+        fail_msg("%s", link_broken(p->link));
+    assert_false(link_closed(p->link));
+}
+
+static void a_packet_above_the_maximum_is_refused(void **state)
+{
+    static uint8_t large[MSG_MAX + 1];
+    struct msg_head head = { .size = MSG_MAX + 1, .version = MSG_VERSION, .verb = LAUNCH_LIST };
+
+    memcpy(large, &head, sizeof head);
+    expect_refusal(*state, large, sizeof large, "too large");
+}
+
+static void a_descriptor_that_the_head_does_not_tell_is_closed_and_refused(void **state)
+{
+    struct pair *p = *state;
+    struct msg_head head = { .size = sizeof head, .version = MSG_VERSION, .verb = LAUNCH_LIST };
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = { 0 };
+    struct iovec iov = { &head, sizeof head };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
+    };
+    struct link_packet packet;
+    int pipe_fds[2];
+    char byte;
+
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    *CMSG_FIRSTHDR(&m) = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(sizeof(int)) };
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &pipe_fds[1], sizeof(int));
+    assert_int_equal(sendmsg(p->fd, &m, 0), sizeof head);
+    close(pipe_fds[1]);
+    assert_int_equal(link_receive(p->link, &packet), 0);
+    assert_non_null(strstr(link_broken(p->link), "descriptors"));
+    assert_int_equal(read(pipe_fds[0], &byte, 1), 0); /* nobody holds the other end */
+    close(pipe_fds[0]);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(packets_wait_for_a_slow_reader_and_keep_their_order),
+        T(a_reader_that_never_reads_breaks_the_link_and_memory_stays_bounded),
+        T(patience_with_the_oldest_packet_ends),
+        T(descriptors_that_wait_are_duplicates),
+        T(a_closed_end_is_told_apart_from_nonsense),
+        T(sending_to_a_closed_end_breaks_without_a_signal),
+        T(a_packet_above_the_maximum_is_refused),
+        T(a_descriptor_that_the_head_does_not_tell_is_closed_and_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
