@@ -25,8 +25,9 @@ struct script {
     struct kernelconn *kernel; /* owned */
     uint64_t sandbox;
     uint32_t number, generation;
-    int init_fd, run_fd, kernel_run_fd;
+    int init_fd, run_fd, kernel_run_fd, log_fd;
     char answer[256];
+    char path[1200]; /* PATH=..., the runtime's programs first */
 };
 
 typedef int command_fn(struct script *s, char *args, struct err *e);
@@ -84,6 +85,28 @@ static int connection_memfd(uint32_t number, uint32_t generation, int files)
     return fd;
 }
 
+/* What the kernel writes to fds 1 and 2; returns the write end. */
+static int log_pipe(struct script *s)
+{
+    int ends[2];
+
+    check(pipe2(ends, O_CLOEXEC) == 0);
+    if (s->log_fd >= 0)
+        close(s->log_fd);
+    s->log_fd = ends[0];
+    check(fcntl(s->log_fd, F_SETFL, O_NONBLOCK) == 0);
+    return ends[1];
+}
+
+static void print_log(struct script *s)
+{
+    char text[16384];
+    ssize_t n = read(s->log_fd, text, sizeof text);
+
+    if (n > 0)
+        printf("log: %.*s\n", (int)n, text);
+}
+
 static int add_strings(struct buf *blob, char *words)
 {
     char *rest, *word;
@@ -138,6 +161,8 @@ static int connect_kernel(struct script *s, const char *dir, struct err *e)
     int rc = kernelconn_wait_ready(s->kernel, WAIT_MS, e);
     if (rc == 0)
         printf("ready: kernel=%u generation=%u\n", s->number, s->generation);
+    else
+        print_log(s);
     return rc;
 }
 
@@ -151,15 +176,14 @@ static int ask_start(struct script *s, const char *spec, int files, char *argv, 
     buf_init(&argv_blob, LAUNCH_ARGV_MAX);
     buf_init(&env, LAUNCH_ENV_MAX);
     int rc = add_strings(&argv_blob, argv);
-    const char *path = getenv("ZCONSOLE_PATH");
     if (rc == 0)
         rc = msg_strings_add(&env, "HOME=/home/user");
     if (rc == 0)
-        rc = msg_strings_add(&env, path != NULL ? path : "PATH=/usr/bin:/bin");
+        rc = msg_strings_add(&env, s->path);
     if (rc == 0)
         rc = msg_strings_add(&env, "MPLBACKEND=module://matplotlib_inline.backend_inline");
     fds[n++] = connection_memfd(s->number, s->generation, files);
-    fds[n++] = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    fds[n++] = log_pipe(s);
     for (int i = 0; !files && rc >= 0 && i < CHANNELS; i++) {
         rc = listen_at(dir, channel_names[i], e);
         if (rc >= 0)
@@ -374,6 +398,23 @@ static int cmd_file(struct script *s, char *args, struct err *e)
     return rc;
 }
 
+static int cmd_pause(struct script *s, char *args, struct err *e)
+{
+    (void)s;
+    (void)e;
+    zclock_sleep(args != NULL ? atoi(args) : 0);
+    return 0;
+}
+
+static int cmd_deadline(struct script *s, char *args, struct err *e)
+{
+    struct launch_deadline ask = { s->sandbox, 0 };
+    struct launch_done got;
+
+    ask.monotonic_ms = (uint64_t)zclock_mono() + (uint64_t)(args != NULL ? atoi(args) : 0);
+    return launcherconn_ask(&s->launcher, LAUNCH_DEADLINE, &ask, NULL, 0, &got, e);
+}
+
 static int cmd_crash(struct script *s, char *args, struct err *e)
 {
     (void)args;
@@ -387,11 +428,12 @@ static const struct {
     const char *name;
     command_fn *run;
 } commands[] = {
-    { "create", cmd_create }, { "start", cmd_start },   { "run", cmd_run },
-    { "begin", cmd_begin },   { "finish", cmd_finish }, { "answer", cmd_answer },
-    { "signal", cmd_signal }, { "seal", cmd_seal },     { "status", cmd_status },
-    { "note", cmd_note },     { "list", cmd_list },     { "stop", cmd_stop },
-    { "wait", cmd_wait },     { "file", cmd_file },     { "crash", cmd_crash },
+    { "create", cmd_create }, { "start", cmd_start },       { "run", cmd_run },
+    { "begin", cmd_begin },   { "finish", cmd_finish },     { "answer", cmd_answer },
+    { "signal", cmd_signal }, { "seal", cmd_seal },         { "status", cmd_status },
+    { "note", cmd_note },     { "list", cmd_list },         { "stop", cmd_stop },
+    { "wait", cmd_wait },     { "file", cmd_file },         { "crash", cmd_crash },
+    { "pause", cmd_pause },   { "deadline", cmd_deadline },
 };
 
 static int run_line(struct script *s, char *line, struct err *e)
@@ -430,7 +472,7 @@ static int read_settings(int fd, struct buf *blob, struct err *e)
 
 int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
 {
-    struct script s = { .init_fd = -1, .run_fd = -1, .kernel_run_fd = -1 };
+    struct script s = { .init_fd = -1, .run_fd = -1, .kernel_run_fd = -1, .log_fd = -1 };
     autobuf struct buf blob;
     struct launch_list ask = { 0 };
     struct launch_listed listed;
@@ -445,6 +487,8 @@ int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
     (void)!write(ready_fd, "", 1);
     close(ready_fd);
 
+    snprintf(s.path, sizeof s.path, "PATH=%s/bin:/usr/bin:/bin",
+             settings_text(buf_view(&blob), "runtime", ""));
     /* Sandboxes that live already: a gateway before this one ended. */
     char *text = strdup(
         settings_text(buf_view(&blob), listed.sandbox != 0 ? "env.SCRIPT2" : "env.SCRIPT", ""));
@@ -453,7 +497,15 @@ int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
          line = strtok_r(NULL, "\n", &rest))
         rc = run_line(&s, line, e);
     free(text);
-    printf(rc == 0 ? "script: done\n" : "script: %s\n", e != NULL ? e->msg : "");
+    if (rc == 0) {
+        char byte;
+
+        printf("script: done\n");
+        while (recv(launcher_fd, &byte, 1, 0) > 0) /* until the server stops */
+            ;
+    } else {
+        printf("script: %s\n", e != NULL ? e->msg : "");
+    }
     kernelconn_free(s.kernel);
     launcherconn_free(&s.launcher);
     return rc;

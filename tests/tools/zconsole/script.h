@@ -15,6 +15,7 @@ struct err;
  *   signal NAME [group] | seal | status | note TEXT | list
  *   stop kernel|session | wait exited|oom|gone
  *   file PATH                                     reads a file through init
+ *   pause MS | deadline MS                        MS from now
  *   crash                                         ends this gateway by a malformed packet
  * A refusal by the launcher prints `refused: text` and goes on.
  */
