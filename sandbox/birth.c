@@ -77,12 +77,13 @@ static int name_host(struct err *e)
 
 static int settle(struct err *e)
 {
-    const struct rlimit none = { 0, 0 };
+    /* Not 0: see rlimits.c. Our children could not raise it again. */
+    const struct rlimit core = { 1, 1 };
 
     umask(022);
     if (setsid() < 0)
         return err_sys(e, errno, "setsid");
-    return setrlimit(RLIMIT_CORE, &none) < 0 ? err_sys(e, errno, "forbid core dumps") : 0;
+    return setrlimit(RLIMIT_CORE, &core) < 0 ? err_sys(e, errno, "forbid core dumps") : 0;
 }
 
 /* What init keeps for the drops of its children. The bounding set too: uid 0 would get all back at

@@ -96,7 +96,7 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 {
     const struct birth b = {
         .mounts = &d->mounts,
-        .start = { s->limits.nofile, s->limits.pids, s->limits.home_bytes },
+        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits) },
         .init_fd = s->host->init_fd,
         .request_fd = d->request[1],
         .ready_fd = d->ready[1],

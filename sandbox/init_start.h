@@ -9,7 +9,7 @@
  * the session user's), no groups; permitted, effective and bounding set are
  * SETUID SETGID SETPCAP KILL; no_new_privs set; leader of its own session, no
  * terminal; cwd "/", umask 022, every signal at its default and unblocked;
- * empty environment; core size 0, NOFILE hard limit at least start.nofile.
+ * empty environment; core size 1, NOFILE hard limit at least start.nofile.
  *
  * What init must still do itself before it says ready: PR_SET_DUMPABLE 0 (the
  * exec set it to 1), lock the securebits NOROOT, load its own filter.
@@ -24,9 +24,10 @@
 struct err;
 
 enum {
-    INIT_REQUEST_FD = 3, /* SOCK_SEQPACKET, initmsg.h; its end of file ends init and the sandbox: the
+    INIT_REQUEST_FD =
+        3,             /* SOCK_SEQPACKET, initmsg.h; its end of file ends init and the sandbox: the
                           * launcher holds a duplicate of the other side as long as it wants both */
-    INIT_READY_FD = 4,   /* pipe, written by init_start_ready() or init_start_failed() */
+    INIT_READY_FD = 4, /* pipe, written by init_start_ready() or init_start_failed() */
     /* 0, 1 and 2 are the session's own /dev/null; nothing above 4 is open. */
 };
 

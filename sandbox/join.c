@@ -1,6 +1,7 @@
 /* START_KERNEL: a process in a living sandbox, its parent the launcher. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,13 +19,15 @@
 enum {
     EXEC_TIMEOUT_MS = 20000,
     KERNEL_OOM_SCORE = 500,
+    POLL_MS = 100,
+    LEAF_NAME_SIZE = RUNFOLDER_NAME_SIZE + 1,
     UNDO_TRIES = 100, /* of 10 ms; the session's end removes the leaf in any case */
 };
 
 /* What one start holds until the exec. */
 struct attempt {
     struct joining j;
-    char name[RUNFOLDER_NAME_SIZE + 1]; /* of the leaf; without its k of the run folder */
+    char name[LEAF_NAME_SIZE]; /* of the leaf; without its k of the run folder */
     int leaf_fd, run_fd, pidfd;
     int status[2], go[2];
     char **argv; /* owned */
@@ -45,23 +48,24 @@ static void attempt_close(struct attempt *a)
     a->argv = kernelargs_free(a->argv);
 }
 
-/* The place of a kernelspec's folder: where it is mounted already, else the first free one. */
-static int find_spec(const struct sandbox *s, const struct sandbox_start *start, struct joining *j,
+/* The place of a kernelspec's folder: the one that its name has, else the first free one. Until a child
+ * has said that it is mounted each start brings a mount along: two in a row lie over each other. */
+static int find_spec(struct sandbox *s, const struct sandbox_start *start, struct joining *j,
                      struct err *e)
 {
     unsigned i = 0;
 
     if (start->spec_fd < 0)
         return 0;
-    while (i < MOUNTS_SPECS && s->spec_names[i] != NULL &&
-           strcmp(s->spec_names[i], start->spec_name) != 0)
+    while (i < MOUNTS_SPECS && s->specs[i].name != NULL &&
+           strcmp(s->specs[i].name, start->spec_name) != 0)
         i++;
     if (i == MOUNTS_SPECS)
         return err_set(e, HC_ELIMIT, "a session can use %d kernelspecs", MOUNTS_SPECS);
+    if (s->specs[i].name == NULL)
+        s->specs[i].name = xstrdup(start->spec_name);
     j->spec_index = i;
-    if (s->spec_names[i] != NULL)
-        return 0;
-    return mounts_spec(&s->host->layers, start->spec_fd, &j->spec_fd, e);
+    return s->specs[i].mounted ? 0 : mounts_spec(&s->host->layers, start->spec_fd, &j->spec_fd, e);
 }
 
 static int prepare_connection(const struct sandbox *s, const struct sandbox_start *start,
@@ -118,6 +122,8 @@ static int prepare(struct sandbox *s, const struct sandbox_start *start, struct 
  * means that the session's pid 1 is dead. */
 static int clone_into(const struct sandbox *s, struct attempt *a, struct err *e)
 {
+    if (s->ns_fd[SANDBOX_NS_PID] < 0)
+        return err_set(e, HC_EGONE, "the session was killed");
     if (setns(s->ns_fd[SANDBOX_NS_PID], CLONE_NEWPID) < 0)
         return err_sys(e, errno, "set the session's pid namespace");
     pid_t pid = proc_clone(0, a->leaf_fd, &a->pidfd);
@@ -139,35 +145,34 @@ static int send_off(struct sandbox *s, struct attempt *a, struct err *e)
 
     if (r == 0)
         r = cgroup_place(s->cgroup, a->pid, e);
-    if (r < 0)
-        return r;
-    closep(&a->status[1]);
-    closep(&a->go[0]);
-    if (write(a->go[1], "g", 1) != 1)
-        return err_sys(e, errno, "let the kernel go");
-    r = report_wait(a->status[0], EXEC_TIMEOUT_MS, e);
-    if (r == REPORT_OK)
-        return err_set(e, EPROTO, "a kernel that reports success has not exec'ed");
-    return r; /* REPORT_END: it exec'ed, or died, which its pidfd tells */
+    if (r == 0 && write(a->go[1], "g", 1) != 1)
+        r = err_sys(e, errno, "let the kernel go");
+    return r;
 }
 
-static void undo(struct sandbox *s, struct attempt *a)
+static void undo_process(struct sandbox *s, const char *leaf, pid_t pid)
 {
-    if (a->pid > 0) {
-        (void)!cgroup_kill(s->cgroup, a->name, NULL);
-        (void)kill(a->pid, SIGKILL); /* not reaped: the number is still its own */
-        (void)!proc_reap(a->pid, NULL);
-    }
-    if (a->run_fd >= 0)
-        runfolder_remove(s->run_fd, a->name + 1);
-    if (a->leaf_fd < 0)
-        return;
-    for (int i = 0; i < UNDO_TRIES && cgroup_leaf_remove(s->cgroup, a->name, NULL) == -EBUSY; i++)
+    (void)!cgroup_kill(s->cgroup, leaf, NULL);
+    (void)kill(pid, SIGKILL); /* our child, not reaped: the number is still its own */
+    (void)!proc_reap(pid, NULL);
+}
+
+static void undo_traces(struct sandbox *s, const char *leaf, int run_fd)
+{
+    if (run_fd >= 0)
+        runfolder_remove(s->run_fd, leaf + 1);
+    for (int i = 0; i < UNDO_TRIES && cgroup_leaf_remove(s->cgroup, leaf, NULL) == -EBUSY; i++)
         cgfile_nap();
 }
 
-int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
-                         struct sandbox_kernel *ret, struct err *e)
+static void leaf_name(uint32_t kernel, uint32_t generation, char ret[LEAF_NAME_SIZE])
+{
+    ret[0] = 'k';
+    runfolder_name(kernel, generation, ret + 1);
+}
+
+int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
+                        struct sandbox_kernel *ret, struct err *e)
 {
     struct attempt a = { .j = { .sandbox = s, .start = start, .spec_fd = -1, .connection_fd = -1 },
                          .leaf_fd = -1,
@@ -176,20 +181,69 @@ int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
                          .status = { -1, -1 },
                          .go = { -1, -1 } };
 
-    a.name[0] = 'k';
-    runfolder_name(start->kernel, start->generation, a.name + 1);
+    leaf_name(start->kernel, start->generation, a.name);
     int r = prepare(s, start, &a, e);
     if (r == 0)
         r = clone_into(s, &a, e);
     if (r == 0)
         r = send_off(s, &a, e);
-    if (r < 0) {
-        undo(s, &a);
+    if (r == 0) {
+        *ret = (struct sandbox_kernel){ a.pid, take_fd(&a.pidfd), take_fd(&a.run_fd),
+                                        take_fd(&a.status[0]), a.j.spec_index };
     } else {
-        if (start->spec_fd >= 0 && s->spec_names[a.j.spec_index] == NULL)
-            s->spec_names[a.j.spec_index] = xstrdup(start->spec_name);
-        *ret = (struct sandbox_kernel){ a.pid, take_fd(&a.pidfd), take_fd(&a.run_fd) };
+        if (a.pid > 0)
+            undo_process(s, a.name, a.pid);
+        if (a.leaf_fd >= 0)
+            undo_traces(s, a.name, a.run_fd);
     }
     attempt_close(&a);
+    return r;
+}
+
+int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                      struct sandbox_kernel *started, struct err *e)
+{
+    char leaf[LEAF_NAME_SIZE];
+    int r = report_wait(started->status_fd, 0, e);
+
+    if (r == REPORT_OK) {
+        s->specs[started->spec_index].mounted = 1;
+        r = report_wait(started->status_fd, 0, e);
+    }
+    if (r == -ETIMEDOUT)
+        return err_set(e, EAGAIN, "the kernel is still on its way");
+    if (r == REPORT_OK)
+        r = err_set(e, EPROTO, "a child of ours reports twice");
+    closep(&started->status_fd);
+    if (r == REPORT_END)
+        return 0;
+    leaf_name(kernel, generation, leaf);
+    undo_process(s, leaf, started->pid);
+    undo_traces(s, leaf, started->run_fd);
+    closep(&started->pidfd);
+    closep(&started->run_fd);
+    return r;
+}
+
+int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
+                         struct sandbox_kernel *ret, struct err *e)
+{
+    struct sandbox_kernel k;
+    int r = sandbox_start_begin(s, start, &k, e);
+
+    if (r < 0)
+        return r;
+    for (int left = EXEC_TIMEOUT_MS;; left -= POLL_MS) {
+        struct pollfd p = { .fd = k.status_fd, .events = POLLIN };
+
+        (void)poll(&p, 1, POLL_MS);
+        r = sandbox_start_end(s, start->kernel, start->generation, &k, e);
+        if (r != -EAGAIN)
+            break;
+        if (left <= 0) /* its end closes the pipe: the next round sees it */
+            (void)kill(k.pid, SIGKILL);
+    }
+    if (r == 0)
+        *ret = k;
     return r;
 }

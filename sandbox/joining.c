@@ -27,14 +27,19 @@ static int join_namespaces(const struct sandbox *s, struct err *e)
     return 0;
 }
 
-static int mount_spec(const struct joining *j, struct err *e)
+/* The launcher hears of it: whatever fails later, the next start need not mount it again. */
+static int mount_spec(const struct joining *j, int status_fd, struct err *e)
 {
+    const struct err done = { 0 };
     char path[32];
 
     if (j->spec_fd < 0)
         return 0;
     snprintf(path, sizeof path, "%s/%u", MOUNTS_SPEC_PATH, j->spec_index);
-    return mountfd_attach(j->spec_fd, path, e);
+    int r = mountfd_attach(j->spec_fd, path, e);
+    if (r == 0 && (r = report_send(status_fd, &done)) < 0)
+        r = err_sys(e, -r, "report to the launcher");
+    return r;
 }
 
 /* The order that launchmsg.h promises to the kernel. */
@@ -73,7 +78,7 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
         .exec_status_fd = status_fd,
         .nofile = l->nofile,
         .nproc = l->pids,
-        .fsize_bytes = l->home_bytes,
+        .fsize_bytes = sandbox_file_size(l),
         .landlock = DROP_LANDLOCK_IF_THERE,
     };
     *ret_fd_count = plan.fd_count;
@@ -88,7 +93,7 @@ static int start(const struct joining *j, int status_fd, unsigned *ret_fd_count,
         return err_sys(e, -r, "wait for the launcher");
     r = join_namespaces(j->sandbox, e);
     if (r == 0)
-        r = mount_spec(j, e);
+        r = mount_spec(j, status_fd, e);
     if (r == 0 && chdir("/") < 0)
         r = err_sys(e, errno, "enter the session's root");
     if (r == 0)

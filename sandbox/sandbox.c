@@ -28,6 +28,17 @@ uid_t sandbox_user_id(const struct sandbox *s)
     return userns_host_id(s->host->id_base, userns_outer_user(s->index));
 }
 
+uint64_t sandbox_file_size(const struct launch_limits *limits)
+{
+    uint64_t most = limits->home_bytes;
+
+    if (limits->tmp_bytes > most)
+        most = limits->tmp_bytes;
+    if (limits->shm_bytes > most)
+        most = limits->shm_bytes;
+    return most + (1 << 20);
+}
+
 int sandbox_set_oom_score(pid_t pid, int score, struct err *e)
 {
     char path[64], text[16];
@@ -93,8 +104,17 @@ int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation,
     return cgroup_kill(s->cgroup, leaf, e);
 }
 
+/* The last reference to the mount namespace gives its file systems back, some hundred milliseconds for
+ * full ones: let it be the last process of the session, not the launcher, who does that. */
+static void let_go_of_namespaces(struct sandbox *s)
+{
+    for (unsigned i = 0; i < SANDBOX_NS_COUNT; i++)
+        closep(&s->ns_fd[i]);
+}
+
 int sandbox_kill(struct sandbox *s, struct err *e)
 {
+    let_go_of_namespaces(s);
     return cgroup_kill(s->cgroup, NULL, e);
 }
 
@@ -136,13 +156,12 @@ int sandbox_free(struct sandbox *s, struct err *e)
     if (r < 0)
         return r;
     s->cgroup = NULL;
-    for (unsigned i = 0; i < SANDBOX_NS_COUNT; i++)
-        closep(&s->ns_fd[i]);
+    let_go_of_namespaces(s);
     closep(&s->init_pidfd);
     closep(&s->request_fd);
     closep(&s->run_fd);
     for (unsigned i = 0; i < MOUNTS_SPECS; i++)
-        free(s->spec_names[i]);
+        free(s->specs[i].name);
     free(s);
     return 0;
 }

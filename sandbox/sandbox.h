@@ -15,9 +15,8 @@
 #include "launchmsg.h"
 
 struct err;
-struct
-    sandbox_host; /* what all sessions of an instance share: outer user namespace, cgroup base, runtime trees, init's image */
-struct sandbox;   /* one session */
+struct sandbox_host; /* what all sessions of an instance share */
+struct sandbox;      /* one session */
 
 /* Root-owned policy, fixed before the first gateway starts. Strings are borrowed
  * for the life of the host. */
@@ -27,8 +26,9 @@ struct sandbox_config {
     uid_t gateway_uid;       /* may connect to sockets in run folders */
     const char *init_path;   /* holdcell-init; copied into a sealed memfd */
     const char *runtime_dir; /* mounted at its own path inside */
-    const char *
-        cgroup_parent; /* NULL: chosen at run time (v2: delegated group, else root; v1: root of each hierarchy) */
+    /* v2: the directory of a cgroup that is ours to divide. NULL: chosen at run time (our own
+     * delegated group, else the root). v1 always uses the root of each hierarchy. */
+    const char *cgroup_parent;
 };
 
 /* Raises the limits that add up over sessions, makes the outer user namespace,
@@ -41,10 +41,10 @@ struct sandbox_config {
  * `holdcell-main`. Blocks until the sweep is done, 10 s at most. */
 int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host **ret,
                       struct err *e) MUST_CHECK;
-struct sandbox_host *
-sandbox_host_close(struct sandbox_host *h); /* NULL-safe; removes the cgroup base */
+/* NULL-safe; removes the cgroup base. Its sandboxes are freed before. */
+struct sandbox_host *sandbox_host_close(struct sandbox_host *h);
 
-/* Profile `default` (architecture.md §10) and its maxima. */
+/* Profile `default` (architecture.md §10). */
 void sandbox_limits_default(struct launch_limits *ret);
 
 /* Builds a sandbox that holds only init; returns when init said it is ready.
@@ -53,51 +53,60 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
                    struct sandbox **ret, struct err *e) MUST_CHECK;
 
 int sandbox_run_fd(const struct sandbox *s); /* O_PATH of the run folder; borrowed */
-int sandbox_take_init_fd(
-    struct sandbox
-        *s); /* init's request socket, gateway side; owned by the caller; -1 when taken */
+/* Init's request socket, the gateway's end; owned by the caller; -1 when it was taken. */
+int sandbox_take_init_fd(struct sandbox *s);
 int sandbox_init_pidfd(const struct sandbox *s); /* borrowed; readable when init ended */
 pid_t sandbox_init_pid(const struct sandbox *s); /* host pid; the launcher's child */
-/* When it polls, ask sandbox_status(): that tells the number of kills and re-arms the descriptor. With v1
- * the event comes when memory runs out, a moment before the kill is counted: ask again when a kernel ends. */
-int sandbox_oom_fd(
-    const struct sandbox *
-        s); /* borrowed; polls POLLIN (v1 eventfd) or POLLPRI (v2 memory.events); -1 when there is none */
-short sandbox_oom_events(const struct sandbox *s); /* POLLIN or POLLPRI */
+/* Borrowed. When it polls with sandbox_oom_events() (POLLIN with v1, POLLPRI with v2), ask
+ * sandbox_status(): that tells the number of kills and re-arms it. With v1 the event comes when
+ * memory runs out, a moment before the kill is counted: ask again when a kernel ends. */
+int sandbox_oom_fd(const struct sandbox *s);
+short sandbox_oom_events(const struct sandbox *s);
 
 struct sandbox_start {
     uint32_t kernel, generation;
     uint32_t flags; /* LAUNCH_SOCKETS_FD */
-    /* The kernelspec's directory, opened after sandbox_host_open() (borrowed): mounted read-only inside, once
-     * per sandbox and name; -1: none, spec_name is not used. {resource_dir} is its place /kernelspecs/<n>. */
+    /* The kernelspec's directory, opened after sandbox_host_open() (borrowed): mounted read-only at
+     * /kernelspecs/<n>, which is {resource_dir}, once per sandbox and name. -1: none. */
     int spec_fd;
-    const char *
-        spec_name; /* unique among all kernelspecs that the launcher offers; at most 16 per sandbox */
-    char *const *argv; /* NULL-terminated; {connection_file} and {resource_dir} are replaced here */
-    char *const *env;  /* NULL-terminated */
-    const char *cwd;
+    const char *spec_name; /* unique among all that the launcher offers; 16 per sandbox */
+    /* NULL-terminated; {connection_file} and {resource_dir} are replaced here. */
+    char *const *argv;
+    char *const *env;      /* NULL-terminated: the whole environment */
+    const char *cwd;       /* inside; /home/user when it cannot be entered */
     int connection_fd;     /* memfd with the connection data (borrowed) */
     int log_fd;            /* fds 1 and 2 (borrowed) */
     const int *socket_fds; /* five, with LAUNCH_SOCKETS_FD (borrowed) */
 };
 
 struct sandbox_kernel {
-    pid_t pid;  /* host pid; the launcher is parent and reaper */
-    int pidfd;  /* owned by the caller */
-    int run_fd; /* O_PATH of the kernel's run folder, or -1; owned by the caller */
+    pid_t pid;           /* host pid; the launcher is parent and reaper */
+    int pidfd;           /* owned by the caller */
+    int run_fd;          /* O_PATH of the kernel's run folder, or -1; owned by the caller */
+    int status_fd;       /* of sandbox_start_begin() until sandbox_start_end(); else -1 */
+    unsigned spec_index; /* for sandbox_start_end() */
 };
 
-/* A fresh cgroup leaf k<kernel>-<generation>, a child that joins, drops and
- * execs. Returns when exec succeeded (or the child was killed before: then its
- * pidfd is readable), else the errno and the step that failed; the leaf is gone
- * and the child reaped then. -HC_EGONE: the session's init is dead. */
+/* A fresh cgroup leaf k<kernel>-<generation>, a child that joins, drops and execs, in two steps: what
+ * the child does in between it does under the session's limits, and a session that burns its share of
+ * the processor or thrashes at its memory limit can make that slow. begin() returns when the child is
+ * under way. When status_fd polls readable, call end(): -EAGAIN, call again when it polls again; 0, it
+ * exec'ed (or was killed: then its pidfd is readable); else the errno and the step that failed, and the
+ * leaf is gone, the child reaped, every descriptor of *kernel closed. To give up before: kill its leaf;
+ * status_fd polls readable then. -HC_EGONE: the session's init is dead. */
+int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
+                        struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
+int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                      struct sandbox_kernel *started, struct err *e) MUST_CHECK;
+/* Both, with the wait between them: 20 s at most, then the child is killed. */
 int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
                          struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
 
 /* Takes the kernel's run folder away from its user (owner root, 0755). */
 int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e) MUST_CHECK;
 
-/* Kills every process of one kernel's leaf (its orphans included) or of the session; does not wait. */
+/* Kills every process of one kernel's leaf (its orphans included) or of the session; does not wait.
+ * A session that was killed starts no kernel any more. */
 int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation,
                         struct err *e) MUST_CHECK;
 int sandbox_kill(struct sandbox *s, struct err *e) MUST_CHECK;

@@ -43,11 +43,18 @@ struct sandbox {
     int request_fd; /* init's socket, the gateway's end; -1 when taken */
     int run_fd;
     int ns_fd[SANDBOX_NS_COUNT];
-    char *spec_names[MOUNTS_SPECS]; /* owned; what is mounted at /kernelspecs/<i> */
+    struct {
+        char *name;  /* owned; reserves /kernelspecs/<i> */
+        int mounted; /* a child said that it is there */
+    } specs[MOUNTS_SPECS];
 };
 
 /* The host id of the session's user (also its group id). */
 uid_t sandbox_user_id(const struct sandbox *s);
+
+/* RLIMIT_FSIZE of every process of a session: more than the largest of its file systems holds, so that a
+ * full one is ENOSPC and not SIGXFSZ; it bounds sparse files and memfds. */
+uint64_t sandbox_file_size(const struct launch_limits *limits);
 
 /* In the launcher, about a child that waits: 0..1000 for a process of a session. The launcher may
  * have protected itself from the OOM killer, and what is inherited could be taken up again. */

@@ -16,8 +16,8 @@
 
 void userns_raise_limits(void)
 {
-    static const int limits[] = { RLIMIT_NPROC, RLIMIT_SIGPENDING, RLIMIT_MEMLOCK,
-                                  RLIMIT_MSGQUEUE };
+    static const int limits[] = { RLIMIT_NPROC, RLIMIT_SIGPENDING, RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE,
+                                  RLIMIT_NOFILE };
 
     for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, have;

@@ -39,7 +39,7 @@ static inline uint32_t userns_host_id(uint32_t id_base, uint32_t outer_id)
 }
 
 /* Limits that the kernel sums up over all sessions of a namespace's maker: they go as high as the
- * launcher may set them, before the first namespace is made. */
+ * launcher may set them, before the first namespace is made; open files too, 15 per session. */
 void userns_raise_limits(void);
 
 /* An open descriptor keeps the namespace: no process lives in it. */

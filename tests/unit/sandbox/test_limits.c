@@ -1,0 +1,309 @@
+/* The limits hold from the first instruction on, each with the errno that a program expects. */
+#include "boxtest.h"
+
+#include <sys/prctl.h>
+
+static char output[65536];
+
+static struct launch_limits small(void)
+{
+    struct launch_limits l;
+
+    sandbox_limits_default(&l);
+    l.memory_bytes = 128 << 20;
+    l.home_bytes = 16 << 20;
+    l.tmp_bytes = 8 << 20;
+    l.shm_bytes = 8 << 20;
+    l.inodes = 1000;
+    l.pids = 32;
+    l.nofile = 256;
+    return l;
+}
+
+static void a_memory_bomb_as_first_act_is_killed_at_the_limit(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer use = { 0 };
+    struct box b;
+    struct box_run run;
+    /* tail keeps what has no line end in memory; nothing runs before it. */
+    char *const argv[] = { BOX_TEXT("tail"), BOX_TEXT("/dev/zero"), NULL };
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    box_ok(box_start(&b, argv, &run));
+    struct pollfd p = { .fd = sandbox_oom_fd(b.sandbox), .events = sandbox_oom_events(b.sandbox) };
+    assert_int_equal(poll(&p, 1, BOX_TIMEOUT_MS), 1);
+    assert_true(p.revents & sandbox_oom_events(b.sandbox));
+    int status = box_finish(&b, &run, output, sizeof output);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    for (int left = BOX_TIMEOUT_MS; left > 0 && use.oom_kills == 0; left--) {
+        box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+        poll(NULL, 0, 1);
+    }
+    assert_true(use.oom_kills >= 1);
+    assert_int_equal(use.memory_limit_bytes, l.memory_bytes);
+    assert_true(use.memory_peak_bytes <= l.memory_bytes);
+    assert_true(use.memory_peak_bytes > l.memory_bytes / 2);
+    /* init was not the victim, and the session goes on. */
+    assert_int_equal(box_shell(&b, "echo on", output, sizeof output), 0);
+    assert_string_equal(output, "on\n");
+    box_close(&b);
+}
+
+static void the_sum_over_children_is_limited_not_each(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer use = { 0 };
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    /* Six of 32 MB each against 128 MB: at least one of them dies. */
+    box_shell(
+        &b,
+        "for i in 1 2 3 4 5 6; do (head -c 32M /dev/zero | tail -c 32M | (read x; sleep 3)) & "
+        "done 2>/dev/null; wait",
+        output, sizeof output);
+    box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+    assert_true(use.oom_kills >= 1);
+    assert_true(use.memory_peak_bytes <= l.memory_bytes);
+    box_close(&b);
+}
+
+static void processes_are_limited_with_eagain(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer use = { 0 };
+    struct box b;
+    struct box_run run;
+    char *const argv[] = { BOX_TEXT("sh"), BOX_TEXT("-c"),
+                           BOX_TEXT("i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i+1)); done"),
+                           NULL };
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    box_ok(box_start(&b, argv, &run));
+    for (int left = BOX_TIMEOUT_MS; left > 0 && use.pids < l.pids; left--) {
+        box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(use.pids, l.pids);
+    assert_int_equal(use.pids_limit, l.pids);
+    box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
+    box_finish(&b, &run, output, sizeof output);
+    /* The killed ones are init's to reap; afterwards there is room again. */
+    for (int left = BOX_TIMEOUT_MS; left > 0 && use.pids > 1; left--) {
+        box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(use.pids, 1);
+    assert_int_equal(box_shell(&b, "true", output, sizeof output), 0);
+    box_close(&b);
+}
+
+static void full_file_systems_say_so_instead_of_killing(void **state)
+{
+    (void)state;
+    struct launch_status_answer use = { 0 };
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL); /* the default profile: all file systems full at once */
+    assert_int_equal(
+        box_shell(&b,
+                  "for d in /home/user /tmp /dev/shm; do cat /dev/zero > $d/a 2>&1; cat "
+                  "/dev/zero > $d/b; done 2>&1 | grep -c 'No space'; df -m /home/user /tmp "
+                  "/dev/shm | awk 'NR > 1 { print $2, $4 }'",
+                  output, sizeof output),
+        0);
+    assert_string_equal(output, "3\n512 0\n256 0\n128 0\n");
+    box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+    assert_int_equal(use.oom_kills, 0);
+    assert_true(use.memory_bytes > 800 << 20); /* it is the session's memory */
+    box_close(&b);
+}
+
+static void files_are_limited_in_number(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    assert_int_equal(
+        box_shell(&b,
+                  "cd /home/user; i=0; while (: > f$i) 2>/dev/null && [ $i -lt 5000 ]; do "
+                  "i=$((i+1)); done; touch more; echo $i; ulimit -Hn; ulimit -Sn",
+                  output, sizeof output),
+        0);
+    assert_non_null(strstr(output, "No space left on device\n"));
+    assert_non_null(strstr(output, "\n999\n256\n256\n"));
+    box_close(&b);
+}
+
+static void processor_time_is_limited(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer before = { 0 }, after = { 0 };
+    struct box b;
+    struct timespec t0, t1;
+
+    BOX_NEEDS_ROOT();
+    l.cpu_millis = 200;
+    box_open(&b, &l);
+    box_ok(sandbox_status(b.sandbox, 0, &before, &box_err));
+    clock_gettime(CLOCK_MONOTONIC, &t0);
+    box_shell(&b,
+              "timeout 2 sh -c 'while :; do :; done' & timeout 2 sh -c 'while :; do :; done'; wait",
+              output, sizeof output);
+    clock_gettime(CLOCK_MONOTONIC, &t1);
+    box_ok(sandbox_status(b.sandbox, 0, &after, &box_err));
+    double share = (double)(after.cpu_usec - before.cpu_usec) / 1e6 /
+                   ((double)(t1.tv_sec - t0.tv_sec) + (double)(t1.tv_nsec - t0.tv_nsec) / 1e9);
+    /* Two loops on 0.2 cores: far from the 2 that they would take, whatever else runs here. */
+    if (share > 0.4)
+        fail_msg("used %.2f cores", share);
+    box_close(&b);
+}
+
+static void the_peak_starts_anew_where_the_kernel_can(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer first = { 0 }, second = { 0 };
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    box_shell(&b, "head -c 50M /dev/zero | tail -c 50M | wc -c", output, sizeof output);
+    box_ok(sandbox_status(b.sandbox, 1, &first, &box_err));
+    box_ok(sandbox_status(b.sandbox, 0, &second, &box_err));
+    assert_true(first.memory_peak_bytes > 40 << 20);
+    if (second.memory_peak_bytes == first.memory_peak_bytes)
+        print_message("note: this kernel cannot reset memory.peak\n");
+    else
+        assert_true(second.memory_peak_bytes < 30 << 20);
+    box_close(&b);
+}
+
+/* The launcher's death ends all, without anybody's help but the reaping of what it left. */
+static void everything_dies_with_the_launcher(void **state)
+{
+    (void)state;
+    int ready[2];
+    char c;
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char *const argv[] = { BOX_TEXT("sh"), BOX_TEXT("-c"),
+                               BOX_TEXT("trap '' TERM HUP; sleep 1000 & echo; wait; sleep 1000"),
+                               NULL };
+        struct box_run run;
+
+        box_open(&b, NULL);
+        if (box_start(&b, argv, &run) < 0 || read(run.log_fd, &c, 1) != 1 ||
+            write(ready[1], "r", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    kill(pid, SIGKILL);
+    unsigned reaped = 0;
+    for (int left = BOX_TIMEOUT_MS; left > 0; left--) {
+        pid_t one = waitpid(-1, NULL, WNOHANG);
+
+        if (one < 0)
+            break;
+        reaped += one > 0;
+        if (one == 0)
+            poll(NULL, 0, 1);
+    }
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(reaped, 3); /* the launcher, init, the kernel; the orphan was init's */
+    box_open(&b, NULL);
+    box_close(&b);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+/* A session that burns its share does not keep the launcher waiting for the start of a kernel in it. */
+static void a_start_in_a_busy_session_can_be_left_waiting(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    char *const hog[] = {
+        BOX_TEXT("sh"), BOX_TEXT("-c"),
+        BOX_TEXT("for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; echo; wait"), NULL
+    };
+    char *const argv[] = { BOX_TEXT("true"), NULL };
+    char *const env[] = { BOX_TEXT("PATH=/usr/bin"), NULL };
+    struct box b;
+    struct box_run run;
+    struct sandbox_kernel k;
+    int log[2], connection = memfd_create("c", MFD_CLOEXEC), status, r;
+    char c;
+
+    BOX_NEEDS_ROOT();
+    l.cpu_millis = 50;
+    box_open(&b, &l);
+    box_ok(box_start(&b, hog, &run));
+    assert_int_equal(read(run.log_fd, &c, 1), 1);
+    assert_int_equal(pipe2(log, O_CLOEXEC), 0);
+    const struct sandbox_start start = { .kernel = 2,
+                                         .generation = 1,
+                                         .spec_fd = -1,
+                                         .argv = argv,
+                                         .env = env,
+                                         .cwd = "/",
+                                         .connection_fd = connection,
+                                         .log_fd = log[1] };
+    box_ok(sandbox_start_begin(b.sandbox, &start, &k, &box_err));
+    do {
+        struct pollfd p = { .fd = k.status_fd, .events = POLLIN };
+
+        assert_int_equal(poll(&p, 1, BOX_TIMEOUT_MS), 1);
+        r = sandbox_start_end(b.sandbox, 2, 1, &k, &box_err);
+    } while (r == -EAGAIN);
+    box_ok(r);
+    assert_int_equal(k.status_fd, -1);
+    assert_int_equal(waitpid(k.pid, &status, 0), k.pid);
+    assert_int_equal(status, 0);
+    close(k.pidfd);
+    close(k.run_fd);
+    close(log[0]);
+    close(log[1]);
+    close(connection);
+    box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
+    box_finish(&b, &run, output, sizeof output);
+    box_close(&b);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_memory_bomb_as_first_act_is_killed_at_the_limit),
+        cmocka_unit_test(the_sum_over_children_is_limited_not_each),
+        cmocka_unit_test(processes_are_limited_with_eagain),
+        cmocka_unit_test(full_file_systems_say_so_instead_of_killing),
+        cmocka_unit_test(files_are_limited_in_number),
+        cmocka_unit_test(processor_time_is_limited),
+        cmocka_unit_test(the_peak_starts_anew_where_the_kernel_can),
+        cmocka_unit_test(everything_dies_with_the_launcher),
+        cmocka_unit_test(a_start_in_a_busy_session_can_be_left_waiting),
+    };
+
+    box_maybe_init(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
