@@ -1,0 +1,166 @@
+#!/bin/bash
+# tests/run.sh [--full] [--only SUITE]... [--list]
+#
+# Builds what the tests need and runs the suites, each a script tests/suites/NN-NAME.sh.
+# Prints a table and, as the last line, `N passed, N failed, N skipped` over all of
+# them. Exit status: 0 only when something passed and nothing failed. Logs:
+# build/test-logs/NAME.log. Without --full the suites and parts of tier `full` are
+# left out and named.
+#
+# THE CONTRACT OF A SUITE
+#   - Its first comment lines say, each on a line of its own:
+#         # what: one line for the table
+#         # tier: quick | full            (full: the whole suite only with --full)
+#         # timeout: SECONDS              (after which it is killed; default 900)
+#         # full adds: TEXT               (optional: what it does more with --full)
+#   - It runs as `bash tests/suites/NN-NAME.sh` in the root of the source tree, with
+#         HOLDCELL_TIER      quick | full
+#         HOLDCELL_ROOT      the source tree
+#         HOLDCELL_BIN       build/release/bin/holdcell
+#         HOLDCELL_RUNTIME   the runtime (absolute path)
+#         HOLDCELL_LOGS      build/test-logs; SUITE_LOG its own log, SUITE_TMP an own empty folder
+#         JOBS               how many compilers or tests at once
+#     Its output goes to its log. tests/suites/lib.sh has helpers: environments by lock
+#     file, counts of ctest and pytest.
+#   - Its last line is `passed=N failed=N skipped=N`. A suite that prints no such line,
+#     that counts nothing, or that exits with another status than 0 while nothing failed,
+#     counts as one failure. Exit status 0 means that nothing failed.
+#   - It leaves nothing running. What it starts it ends, also when it is terminated.
+#   - Suites run one after the other in the order of their names; none needs another.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+here=$PWD
+
+tier=quick
+only=()
+list=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --full) tier=full; shift ;;
+    --only) only+=("${2:?--only needs the name of a suite}"); shift 2 ;;
+    --list) list=1; shift ;;
+    -h | --help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "run.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
+    esac
+done
+
+header() { sed -n "s/^# $2: *//p" "$1" | head -n 1; } # header FILE KEY
+short() { basename "$1" .sh | sed 's/^[0-9]*-//'; }
+
+chosen() { # chosen NAME
+    [ ${#only[@]} -gt 0 ] || return 0
+    local name
+    for name in "${only[@]}"; do [ "$name" != "$1" ] || return 0; done
+    return 1
+}
+
+suites=()
+for file in tests/suites/[0-9]*-*.sh; do
+    [ -e "$file" ] || continue
+    if [ -n "$list" ]; then
+        printf '%-16s %-6s %s\n' "$(short "$file")" "$(header "$file" tier)" "$(header "$file" what)"
+    fi
+    if chosen "$(short "$file")"; then suites+=("$file"); fi
+done
+[ -z "$list" ] || exit 0
+for name in ${only[@]+"${only[@]}"}; do
+    [ -e "$(ls tests/suites/[0-9]*-"$name".sh 2>/dev/null | head -n 1)" ] || {
+        echo "run.sh: no suite '$name'; there are: $(for f in tests/suites/[0-9]*; do short "$f"; done | xargs)" >&2
+        exit 2
+    }
+done
+
+LOGS=$here/build/test-logs
+rm -rf "$LOGS"
+mkdir -p "$LOGS"
+export HOLDCELL_TIER=$tier HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
+export JOBS=${JOBS:-$(nproc)} PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
+began=$SECONDS
+
+passed=0 failed=0 skipped=0
+rows=()
+count() { # count NAME PASSED FAILED SKIPPED SECONDS NOTE
+    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    rows+=("$(printf '%-16s %7d %7d %8d %6d s  %s' "$1" "$2" "$3" "$4" "$5" "$6")")
+    printf '%s\n' "${rows[-1]}"
+}
+
+# suite_result LOG STATUS - prints "passed failed skipped note"
+suite_result() {
+    local line p f s note=
+    line=$(tail -n 1 "$1" 2>/dev/null)
+    if [[ $line =~ ^passed=([0-9]+)\ failed=([0-9]+)\ skipped=([0-9]+)$ ]]; then
+        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
+        if [ "$2" != 0 ] && [ "$f" = 0 ]; then f=1 note="exit status $2"; fi
+        if [ $((p + f + s)) = 0 ]; then f=1 note="it counted nothing"; fi
+    else
+        p=0 f=1 s=0 note="no count at its end, exit status $2"
+    fi
+    case $2 in 124 | 137) note="time-out" ;; esac
+    echo "$p $f $s $note"
+}
+
+run_suite() { # run_suite FILE
+    local name log status t0=$SECONDS p f s note pid
+    name=$(short "$1") log=$LOGS/$(short "$1").log
+    export SUITE_LOG=$log SUITE_TMP
+    SUITE_TMP=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
+    # a process group of its own: what a time-out leaves is killed with it
+    timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" >"$log" 2>&1 </dev/null &
+    pid=$!
+    current=$pid
+    while kill -0 $pid 2>/dev/null; do
+        sleep 0.5
+        if [ ! -t 1 ] && [ $(((SECONDS - t0) % 60)) = 59 ]; then echo "  $name: $((SECONDS - t0)) s"; sleep 1; fi
+    done
+    wait $pid
+    status=$?
+    current=
+    kill -KILL -- "-$pid" 2>/dev/null # timeout leads the group
+    rm -rf "$SUITE_TMP"
+    read -r p f s note <<<"$(suite_result "$log" $status)"
+    count "$name" "$p" "$f" "$s" $((SECONDS - t0)) "$note"
+    if [ "$f" != 0 ]; then
+        echo "  --- $name failed; the end of $log:"
+        tail -n 40 "$log" | cut -c1-240 | sed 's/^/  | /'
+    fi
+}
+
+current=
+# On an interrupt the running suite goes with us.
+trap '[ -z "$current" ] || kill -TERM "$current" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
+
+if [ "${HOLDCELL_NO_SETUP:-}" != 1 ]; then
+    echo "setup (logs: $LOGS)"
+    if ! LOGS=$LOGS bash scripts/setup.sh --tests; then
+        count setup 0 1 0 $((SECONDS - began)) "nothing can run"
+        printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+        exit 1
+    fi
+fi
+HOLDCELL_RUNTIME=$(readlink -f build/release/runtime)
+export HOLDCELL_RUNTIME
+
+head=$(printf '%-16s %7s %7s %8s %8s' suite passed failed skipped time)
+printf '\n%s\n' "$head"
+left=()
+for file in ${suites[@]+"${suites[@]}"}; do
+    if [ "$tier" = quick ] && [ "$(header "$file" tier)" = full ]; then
+        if [ ${#only[@]} -gt 0 ]; then HOLDCELL_TIER=full run_suite "$file"; continue; fi
+        left+=("$(short "$file"): $(header "$file" what)")
+        continue
+    fi
+    run_suite "$file"
+    more=$(header "$file" "full adds")
+    if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
+done
+
+printf '\n%s\n' "$head"
+printf '%s\n' ${rows[@]+"${rows[@]}"}
+if [ ${#left[@]} -gt 0 ]; then
+    printf '\nLeft out of the quick tier (tests/run.sh --full runs it):\n'
+    printf '  %s\n' "${left[@]}"
+fi
+printf '\n%d s in all, logs in %s\n' $((SECONDS - began)) "$LOGS"
+printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed = 0 ] && [ $passed -gt 0 ]

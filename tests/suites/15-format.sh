@@ -1,0 +1,29 @@
+# what: every C file is as clang-format makes it; scripts parse
+# tier: quick
+# timeout: 300
+. "$(dirname "$0")/lib.sh"
+
+files() { git ls-files -- "$@" 2>/dev/null | grep . || find . -path ./build -prune -o \( -name '*.[ch]' -o -name '*.sh' \) -print; }
+passed=0 failed=0
+check() { # check FILE COMMAND...
+    local file=$1
+    shift
+    if "$@" "$file"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "not in order: $file"; fi
+}
+while IFS= read -r file; do
+    case $file in
+    *.[ch]) check "$file" clang-format --dry-run --Werror ;;
+    *.sh) check "$file" bash -n ;;
+    esac
+done < <(files '*.c' '*.h' '*.sh' | grep -v '^tests/attacks/\|^tests/conformance/')
+python_files=$(git ls-files '*.py' 2>/dev/null | wc -l)
+bad=$(git ls-files -z '*.py' 2>/dev/null | /usr/bin/python3 -c '
+import ast, sys
+for name in sys.stdin.read().split("\0")[:-1]:
+    try:
+        ast.parse(open(name, encoding="utf-8").read())
+    except SyntaxError as error:
+        print(f"not in order: {name}: {error}", file=sys.stderr)
+        print(name)' | wc -l)
+passed=$((passed + python_files - bad)) failed=$((failed + bad))
+counts $passed $failed 0
