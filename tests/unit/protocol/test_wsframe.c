@@ -139,6 +139,39 @@ static void a_control_frame_leaves_the_fragments_alone(void **state)
     wsframe_free(w);
 }
 
+static void each_frame_begins_with_its_own_mask_and_payload(void **state)
+{
+    (void)state;
+    static const struct {
+        struct view frame;
+        const char *payload;
+    } rows[] = {
+        { VIEW_STR("\x89\x81\x01\x02\x03\x04"
+                   "q"),
+          "p" },
+        { VIEW_STR("\x89\x82\x10\x20\x30\x40"
+                   "sS"),
+          "cs" },
+        { VIEW_STR("\x82\x83\x01\x02\x03\x04"
+                   "```"),
+          "abc" },
+        { VIEW_STR("\x82\x82\x01\x02\x03\x04"
+                   "``"),
+          "ab" },
+        { VIEW_STR("\x8a\x80\x01\x02\x03\x04"), "" },
+    };
+    struct wsframe *w = wsframe_new(100);
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct view payload;
+
+        feed_message(w, rows[i].frame);
+        payload.p = wsframe_payload(w, &payload.n);
+        assert_true(view_equals(payload, rows[i].payload));
+    }
+    wsframe_free(w);
+}
+
 static void the_limit_counts_all_fragments(void **state)
 {
     (void)state;
@@ -274,6 +307,7 @@ int main(void)
         cmocka_unit_test(unmasking_is_the_same_at_any_alignment_and_cut),
         cmocka_unit_test(a_payload_can_be_taken_over),
         cmocka_unit_test(a_control_frame_leaves_the_fragments_alone),
+        cmocka_unit_test(each_frame_begins_with_its_own_mask_and_payload),
         cmocka_unit_test(the_limit_counts_all_fragments),
         cmocka_unit_test(a_text_that_begins_with_nul_is_a_binary_message),
         cmocka_unit_test(encoded_headers_are_decoded),
