@@ -131,7 +131,7 @@ static void drop_input(struct conn *c, size_t n)
 
 static void on_readable(struct conn *c)
 {
-    ssize_t n = recv(c->fd, c->all->scratch, sizeof c->all->scratch, MSG_DONTWAIT);
+    ssize_t n = recv(c->fd, c->all->scratch, c->limits.input, MSG_DONTWAIT);
 
     if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
@@ -176,7 +176,7 @@ static void on_work(void *arg)
         destroy(c);
         return;
     }
-    if (c->over && buf_len(&c->out) <= CONN_LOW) {
+    if (c->over && buf_len(&c->out) <= c->limits.output / 4) {
         c->over = 0;
         if (c->state == CONN_OPEN)
             c->ops->drained(c->arg);
@@ -219,18 +219,18 @@ static void set_socket_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-struct conn *conn_new(struct conns *all, int fd, const struct conn_ops *ops, void *arg)
+struct conn *conn_new(struct conns *all, int fd, const struct conn_limits *limits,
+                      const struct conn_ops *ops, void *arg)
 {
     struct conn *c = xcalloc(1, sizeof *c);
 
     set_socket_options(fd);
     c->all = all;
     c->fd = fd;
-    c->ops = ops;
-    c->arg = arg;
+    conn_set_ops(c, limits, ops, arg);
     c->work = (struct deferred_node){ .fn = on_work, .arg = c };
     c->flush = (struct deferred_node){ .fn = conn_on_flush, .arg = c };
-    buf_init(&c->in, CONN_READ_SIZE);
+    buf_init(&c->in, CONN_READ_MAX);
     buf_init(&c->out, SIZE_MAX / 2); /* bounded by who writes: conn_writable() */
     c->events = LOOP_READ;
     c->poll = loop_poll_start(all->loop, fd, c->events, on_poll, c);
@@ -238,8 +238,11 @@ struct conn *conn_new(struct conns *all, int fd, const struct conn_ops *ops, voi
     return c;
 }
 
-void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *arg)
+void conn_set_ops(struct conn *c, const struct conn_limits *limits, const struct conn_ops *ops,
+                  void *arg)
 {
+    check(limits->input > 0 && limits->input <= CONN_READ_MAX);
+    c->limits = *limits;
     c->ops = ops;
     c->arg = arg;
 }

@@ -35,9 +35,12 @@ struct conn_ops {
     void (*closed)(void *arg);
 };
 
-enum {
-    CONN_HIGH = 256 * 1024, /* bytes queued from which conn_writable() says 0 */
-    CONN_LOW = 64 * 1024,
+/* What one connection may make us hold, in bytes: queued output from which
+ * conn_writable() says 0 (drained() comes at a quarter of it), and input that is
+ * read at a time and kept while paused, at most CONN_READ_MAX. */
+enum { CONN_READ_MAX = 64 * 1024 };
+struct conn_limits {
+    size_t output, input;
 };
 
 /* tick_ms: how often tick() is called while there are connections. */
@@ -53,9 +56,11 @@ int conns_evict(struct conns *all);
 void conns_each(struct conns *all, void (*fn)(struct conn *c, void *arg), void *arg);
 
 /* Takes the connected, non-blocking socket. */
-struct conn *conn_new(struct conns *all, int fd, const struct conn_ops *ops, void *arg);
+struct conn *conn_new(struct conns *all, int fd, const struct conn_limits *limits,
+                      const struct conn_ops *ops, void *arg);
 /* Another protocol goes on from here (an upgrade), within data() or outside. */
-void conn_set_ops(struct conn *c, const struct conn_ops *ops, void *arg);
+void conn_set_ops(struct conn *c, const struct conn_limits *limits, const struct conn_ops *ops,
+                  void *arg);
 const struct conn_ops *conn_ops(const struct conn *c);
 void *conn_arg(const struct conn *c);
 

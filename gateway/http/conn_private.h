@@ -7,10 +7,7 @@
 
 #include "conn.h"
 
-enum {
-    CONN_READ_SIZE = 64 * 1024, /* one recv; also bounds what is kept while paused */
-    CONN_LINGER_MS = 2000,      /* from our FIN to the close */
-};
+enum { CONN_LINGER_MS = 2000 /* from our FIN to the close */ };
 
 enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_DEAD };
 
@@ -21,13 +18,14 @@ struct conns {
     uint64_t tick_ms;
     struct conn *first, *last; /* owned list; last was heard of last */
     unsigned count;
-    uint8_t scratch[CONN_READ_SIZE]; /* callbacks do not nest: one for all */
+    uint8_t scratch[CONN_READ_MAX]; /* callbacks do not nest: one for all */
 };
 
 struct conn {
     struct conns *all;
     struct conn *prev, *next;
     const struct conn_ops *ops;
+    struct conn_limits limits;
     void *arg;
     struct loop_poll *poll;
     struct deferred_node work, flush;

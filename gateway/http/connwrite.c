@@ -27,7 +27,7 @@ void conn_send_fin(struct conn *c)
 
 static void wrote(struct conn *c)
 {
-    if (c->over && buf_len(&c->out) <= CONN_LOW)
+    if (c->over && buf_len(&c->out) <= c->limits.output / 4)
         deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
     if (buf_len(&c->out) > 0)
         return;
@@ -163,7 +163,7 @@ int conn_writable(struct conn *c)
 {
     if (c->state != CONN_OPEN)
         return 0;
-    if (buf_len(&c->out) < CONN_HIGH)
+    if (buf_len(&c->out) < c->limits.output)
         return 1;
     c->over = 1;
     return 0;

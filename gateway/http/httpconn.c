@@ -19,6 +19,9 @@ enum {
     HEAD_GRACE_MS = 2000, /* a head that takes longer may be given up for a new connection */
 };
 
+/* Small, since anybody can hold them: without a token, thousands at a time. */
+static const struct conn_limits conn_limits = { .output = 32 * 1024, .input = 16 * 1024 };
+
 static uint64_t now_ms(const struct httpconn *h)
 {
     return loop_now_ms(h->server->loop);
@@ -335,7 +338,7 @@ static struct httpconn *httpconn_new(struct server *s, int fd)
     h->minor = 1;
     buf_init(&h->body, SIZE_MAX / 2); /* bounded by route and server */
     route_match_init(&h->match);
-    h->conn = conn_new(s->conns, fd, &ops, h);
+    h->conn = conn_new(s->conns, fd, &conn_limits, &ops, h);
     conn_set_stall(h->conn, s->limits.stall_ms);
     h->since_ms = now_ms(h);
     return h;

@@ -7,6 +7,8 @@
 #include "err.h"
 #include "server.h"
 
+static const struct conn_limits conn_limits = { .output = 256 * 1024, .input = CONN_READ_MAX };
+
 enum { CLOSE_MS = 5000 /* for the peer's Close after ours */ };
 
 struct websocket {
@@ -265,7 +267,7 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
     w->arg = arg;
     w->frames = wsframe_new(s->limits.ws_message);
     w->heard_ms = w->ping_ms = now_ms(w);
-    conn_set_ops(c, &conn_callbacks, w);
+    conn_set_ops(c, &conn_limits, &conn_callbacks, w);
     conn_set_stall(c, s->limits.ws_ping_ms > 0 ? s->limits.ws_silence_ms : 0);
     return w;
 }

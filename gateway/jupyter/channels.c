@@ -22,8 +22,9 @@
 #include "wshandshake.h"
 
 enum {
-    SESSION_ID_MAX = 1024, /* bytes of the session_id parameter */
-    PULL_BUDGET = 64,      /* events for one socket in one turn */
+    SESSION_ID_MAX = 1024,  /* bytes of the session_id parameter */
+    FRAME_KEEP = 64 * 1024, /* a longer message's buffers are given back */
+    PULL_BUDGET = 64,       /* events for one socket in one turn */
 };
 
 struct channels {
@@ -74,8 +75,7 @@ static void on_pull(void *arg)
             break;
         send_event(c, &ev);
     }
-    /* A long message leaves large buffers behind. */
-    if (c->frame.total > CONN_LOW) {
+    if (c->frame.total > FRAME_KEEP) {
         wschannel_frame_free(&c->frame);
         wschannel_frame_init(&c->frame);
     }
