@@ -1,0 +1,66 @@
+/*
+ * zsocket - ZMQ sockets in the loop: DEALERs and SUBs of kernels. ZMQ_FD is an
+ * edge-triggered hint, so a socket that was touched stays on a dirty list until
+ * ZMQ_EVENTS says that nothing is left; each is served 64 messages per turn, and
+ * a multipart message is read to its last part at once.
+ */
+#ifndef HC_ZSOCKET_H
+#define HC_ZSOCKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+
+struct err;
+struct loop;
+struct turns;
+struct zsocket;
+struct zsockets; /* the ZMQ context and all its sockets */
+
+enum zsocket_type { ZSOCKET_DEALER, ZSOCKET_SUB };
+
+enum {
+    ZSOCKET_IDENTITY_MAX = 64,
+    ZSOCKET_IN_FLIGHT_MAX =
+        32 * 1024 * 1024, /* bytes given to ZMQ that the kernel did not take yet */
+};
+
+/* Frames are borrowed for the call. The callee may close the socket. */
+typedef void zsocket_fn(void *arg, const struct view *frames, size_t count);
+typedef void zsocket_note_fn(void *arg);
+
+struct zsocket_ops {
+    zsocket_fn *message;
+    zsocket_note_fn *writable; /* after -EAGAIN of zsocket_send(); may be NULL */
+    zsocket_note_fn *gone; /* SUB: the peer closed the connection, or never took it; may be NULL */
+};
+
+struct zsocket_options {
+    enum zsocket_type type;
+    const char *endpoint;
+    const char *identity; /* DEALER; not empty, at most ZSOCKET_IDENTITY_MAX */
+    const char
+        *welcome; /* SUB: a second subscription, unique, whose welcome proves the first; or NULL */
+    struct zsocket *
+        behind; /* DEALER: what has arrived on this one is read first; borrowed, see zsocket_close() */
+};
+
+struct zsockets *zsockets_new(struct loop *l, struct turns *t, struct err *e);
+struct zsockets *zsockets_free(struct zsockets *z); /* all sockets are closed by then */
+
+/* Connects once; there is no reconnect. */
+int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const struct zsocket_ops *ops,
+                 void *arg, struct zsocket **ret, struct err *e) MUST_CHECK;
+/* Unsent messages are dropped (linger 0). Sockets that stand behind this one no
+ * longer do. Accepts NULL, returns NULL. */
+struct zsocket *zsocket_close(struct zsocket *s);
+
+/* Sends all frames or none. -EAGAIN: the queue is full, writable() will tell. */
+int zsocket_send(struct zsocket *s, const struct view *frames, size_t count,
+                 struct err *e) MUST_CHECK;
+
+/* Reads all that is there now, up to a bound. 1 when more is left. */
+int zsocket_drain(struct zsocket *s);
+
+#endif
