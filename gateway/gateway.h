@@ -9,8 +9,8 @@ struct gateway_args {
     int launcher_fd; /* SEQPACKET to the launcher (launchmsg.h) */
     int listen_fd;   /* bound and listening TCP socket; outlives this process */
     int settings_fd; /* sealed memfd (settings.h) */
-    int ready_fd;    /* one byte is written when requests are served, then it is closed; -1: nobody waits */
-    int dir_fd;      /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
+    int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
+    int dir_fd; /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
 };
 
 /* Takes over the descriptors; returns the exit status: 0 after SIGTERM and an

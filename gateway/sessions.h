@@ -29,14 +29,14 @@ struct principal { /* who a token belongs to; with one token there is one, "defa
 };
 
 struct sessions_policy {
-    unsigned max_kernels;          /* 0: no limit */
-    const char *force_kernel;      /* name used whatever is asked, or NULL; borrowed */
-    const char *env_allow;         /* comma list of names let through from requests beside KERNEL_* */
-    const char *env_inherit;       /* comma list of names taken from the server's environment */
-    struct launch_limits limits;   /* 0 = the profile's default */
-    const char *private_dir;       /* the gateway's own directory: sockets, spool */
+    unsigned max_kernels;        /* 0: no limit */
+    const char *force_kernel;    /* name used whatever is asked, or NULL; borrowed */
+    const char *env_allow;       /* comma list of names let through from requests beside KERNEL_* */
+    const char *env_inherit;     /* comma list of names taken from the server's environment */
+    struct launch_limits limits; /* 0 = the profile's default */
+    const char *private_dir;     /* the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools */
-    uint64_t shutdown_wait_ms;     /* of the graceful end of one kernel; default 5000 */
+    uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; default 5000 */
 };
 
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
@@ -50,10 +50,11 @@ void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg);
 void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg);
 
 struct kernel_request {
-    const char *kernel_id;   /* UUID to use, or NULL; one that lives already is returned as it is */
-    const char *spec_name;   /* NULL: the default */
-    const char *path;        /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
-    char *const *env;        /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
+    const char *kernel_id; /* UUID to use, or NULL; one that lives already is returned as it is */
+    const char *spec_name; /* NULL: the default */
+    const char *
+        path; /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
+    char *const *env; /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
 };
 
 /* e is NULL on success; k is then alive, borrowed for the call. */
@@ -61,12 +62,14 @@ typedef void kernel_done_fn(void *arg, uint64_t token, struct kernel *k, const s
 
 /* Makes a session with one kernel. Ends when exec succeeded or failed. Errors: ENOENT (no such kernelspec),
  * HC_ELIMIT (max_kernels), EINVAL (field named), EIO and others (start failed, last lines of stderr in the text). */
-void sessions_create_kernel(struct sessions *s, const struct principal *p, const struct kernel_request *r,
-                            kernel_done_fn *done, void *arg, uint64_t token);
+void sessions_create_kernel(struct sessions *s, const struct principal *p,
+                            const struct kernel_request *r, kernel_done_fn *done, void *arg,
+                            uint64_t token);
 
 /* NULL when there is none of this principal. Borrowed until the next turn of the loop. */
 struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id);
 /* In start order; fills up to max pointers, returns how many there are. */
-size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out, size_t max);
+size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out,
+                        size_t max);
 
 #endif
