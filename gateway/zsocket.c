@@ -56,12 +56,12 @@ struct frames {
 };
 
 struct zsockets {
-    struct loop *loop;   /* borrowed */
-    struct turns *turns; /* borrowed */
+    struct loop *loop; /* borrowed */
+    struct turn *turn; /* borrowed */
     void *ctx;
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
-    struct turn_item reaper;
+    struct turn_node reaper;
     struct loop_timer *blocked_timer;
     unsigned blocked;
     unsigned long long monitors;      /* names given */
@@ -524,26 +524,26 @@ struct zsocket *zsocket_close(struct zsocket *s)
             o->behind = NULL;
     }
     s->closed = 1;
-    turn_later(z->turns, &z->reaper);
+    turn_add(z->turn, TURN_WORK, &z->reaper);
     return NULL;
 }
 
-struct zsockets *zsockets_new(struct loop *l, struct turns *t, struct err *e)
+struct zsockets *zsockets_new(struct loop *l, struct turn *t, struct err *e)
 {
     struct zsockets *z = xcalloc(1, sizeof *z);
 
     z->loop = l;
-    z->turns = t;
+    z->turn = t;
     z->sockets.next = z->sockets.prev = &z->sockets;
     z->dirty.dirty_next = z->dirty.dirty_prev = &z->dirty;
-    z->reaper = (struct turn_item){ .fn = reap, .arg = z };
+    z->reaper = (struct turn_node){ .fn = reap, .arg = z };
     z->ctx = zmq_ctx_new();
     if (z->ctx == NULL || zmq_ctx_set(z->ctx, ZMQ_MAX_SOCKETS, SOCKETS_MAX) < 0) {
         int code = errno;
         z = zsockets_free(z);
         return err_set(e, code, "ZMQ context: %s", zmq_strerror(code)), NULL;
     }
-    turns_source(t, readable_now, serve_turn, z);
+    loop_hooks(l, readable_now, serve_turn, z);
     return z;
 }
 
@@ -551,10 +551,10 @@ struct zsockets *zsockets_free(struct zsockets *z)
 {
     if (z == NULL)
         return NULL;
-    turn_cancel(&z->reaper);
+    turn_remove(z->turn, TURN_WORK, &z->reaper);
     reap(z);
     check(z->sockets.next == &z->sockets);
-    turns_source(z->turns, NULL, NULL, NULL);
+    loop_hooks(z->loop, NULL, NULL, NULL);
     z->blocked_timer = loop_timer_close(z->blocked_timer);
     for (unsigned i = 0; i < DEPTH_MAX; i++)
         free(z->frames[i]);

@@ -1,4 +1,4 @@
-#include "request.h"
+#include "query.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 
 enum { BUCKETS = 256, SUBSHELLS_MAX = 64 };
 
-struct requests {
-    struct request all; /* ring head */
-    struct request *buckets[BUCKETS];
+struct queries {
+    struct query all; /* ring head */
+    struct query *buckets[BUCKETS];
     uint64_t next_number;
     unsigned runs;
 };
@@ -24,42 +24,42 @@ static unsigned bucket_of(const char *id)
     return h % BUCKETS;
 }
 
-struct requests *requests_new(void)
+struct queries *queries_new(void)
 {
-    struct requests *q = xcalloc(1, sizeof *q);
+    struct queries *q = xcalloc(1, sizeof *q);
 
     q->all.prev = q->all.next = &q->all;
     return q;
 }
 
-struct requests *requests_free(struct requests *q)
+struct queries *queries_free(struct queries *q)
 {
     if (q == NULL)
         return NULL;
     while (q->all.next != &q->all)
-        requests_remove(q, q->all.next);
+        queries_remove(q, q->all.next);
     free(q);
     return NULL;
 }
 
-static struct request *oldest_forgettable(struct requests *q, uint64_t seat)
+static struct query *oldest_forgettable(struct queries *q, uint64_t seat)
 {
-    for (struct request *r = q->all.next; r != &q->all; r = r->next) {
+    for (struct query *r = q->all.next; r != &q->all; r = r->next) {
         if (r->seat == seat && (!r->is_run || run_ended(&r->run)))
             return r;
     }
     return NULL;
 }
 
-struct request *requests_add(struct requests *q, const struct request *what)
+struct query *queries_add(struct queries *q, const struct query *what)
 {
-    if (requests_count(q, what->seat) >= REQUESTS_SEAT_MAX) {
-        struct request *old = oldest_forgettable(q, what->seat);
+    if (queries_count(q, what->seat) >= QUERIES_SEAT_MAX) {
+        struct query *old = oldest_forgettable(q, what->seat);
         if (old == NULL)
             return NULL;
-        requests_remove(q, old);
+        queries_remove(q, old);
     }
-    struct request *r = xcalloc(1, sizeof *r);
+    struct query *r = xcalloc(1, sizeof *r);
     *r = *what;
     r->header = (struct view){ NULL, 0 };
     if (what->is_run) {
@@ -71,7 +71,7 @@ struct request *requests_add(struct requests *q, const struct request *what)
     r->next = &q->all;
     r->prev->next = r->next->prev = r;
     /* At the end of its chain: matches are made oldest first. */
-    struct request **at = &q->buckets[bucket_of(r->id)];
+    struct query **at = &q->buckets[bucket_of(r->id)];
     while (*at != NULL)
         at = &(*at)->chain;
     r->chain = NULL;
@@ -79,9 +79,9 @@ struct request *requests_add(struct requests *q, const struct request *what)
     return r;
 }
 
-void requests_remove(struct requests *q, struct request *r)
+void queries_remove(struct queries *q, struct query *r)
 {
-    struct request **at = &q->buckets[bucket_of(r->id)];
+    struct query **at = &q->buckets[bucket_of(r->id)];
 
     while (*at != r)
         at = &(*at)->chain;
@@ -107,13 +107,13 @@ static int is_answer(const char *request_type, const char *type)
     return strncmp(type, request_type, n) == 0 && strcmp(type + n, "_reply") == 0;
 }
 
-struct request *requests_match_reply(struct requests *q, uint64_t seat, enum channel channel,
-                                     const char *id, const char *type, int *ret_second)
+struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel channel,
+                                  const char *id, const char *type, int *ret_second)
 {
-    struct request *any = NULL;
+    struct query *any = NULL;
 
     *ret_second = 0;
-    for (struct request *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
+    for (struct query *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
         if (r->seat != seat || r->channel != channel || strcmp(r->id, id) != 0)
             continue;
         if (!r->replied)
@@ -125,47 +125,47 @@ struct request *requests_match_reply(struct requests *q, uint64_t seat, enum cha
     return any;
 }
 
-struct request *requests_match_status(struct requests *q, const char *id, const char *session)
+struct query *queries_match_status(struct queries *q, const char *id, const char *session)
 {
-    for (struct request *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
+    for (struct query *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
         if (!r->idle && strcmp(r->id, id) == 0 && strcmp(r->session, session) == 0)
             return r;
     }
     return NULL;
 }
 
-struct request *requests_first(const struct requests *q)
+struct query *queries_first(const struct queries *q)
 {
     return q->all.next != &q->all ? q->all.next : NULL;
 }
 
-struct request *requests_next(const struct requests *q, const struct request *r)
+struct query *queries_next(const struct queries *q, const struct query *r)
 {
     return r->next != &q->all ? r->next : NULL;
 }
 
-unsigned requests_count(const struct requests *q, uint64_t seat)
+unsigned queries_count(const struct queries *q, uint64_t seat)
 {
     unsigned n = 0;
 
-    for (struct request *r = q->all.next; r != &q->all; r = r->next)
+    for (struct query *r = q->all.next; r != &q->all; r = r->next)
         n += r->seat == seat;
     return n;
 }
 
-unsigned requests_runs(const struct requests *q)
+unsigned queries_runs(const struct queries *q)
 {
     return q->runs;
 }
 
-static int expects_reply(const struct request *r)
+static int expects_reply(const struct query *r)
 {
     size_t n = strlen(r->type);
 
     return n > 8 && strcmp(r->type + n - 8, "_request") == 0;
 }
 
-int requests_settle(struct requests *q, struct request *r)
+int queries_settle(struct queries *q, struct query *r)
 {
     if (r->is_run && run_ended(&r->run) && !r->counted_out) {
         r->counted_out = 1;
@@ -174,17 +174,17 @@ int requests_settle(struct requests *q, struct request *r)
     /* A request without its reply is kept: a late one is still its own. */
     if (!r->idle || (expects_reply(r) && !r->replied))
         return 0;
-    requests_remove(q, r);
+    queries_remove(q, r);
     return 1;
 }
 
-void requests_interrupt(struct requests *q, uint64_t now_ms)
+void queries_interrupt(struct queries *q, uint64_t now_ms)
 {
     const char *seen[SUBSHELLS_MAX];
     size_t count = 0;
 
     for (int running = 1; running >= 0; running--) {
-        for (struct request *r = q->all.next; r != &q->all; r = r->next) {
+        for (struct query *r = q->all.next; r != &q->all; r = r->next) {
             if (!r->is_run || run_ended(&r->run) || (r->run.state == RUN_RUNNING) != running)
                 continue;
             size_t i = 0;

@@ -1,0 +1,70 @@
+/*
+ * query - what the clients of one kernel asked and the kernel did not finish:
+ * decides whether a reply is one that somebody waits for, and carries the runs.
+ */
+#ifndef HC_QUERY_H
+#define HC_QUERY_H
+
+#include <stdint.h>
+
+#include "client.h"
+#include "run.h"
+
+struct queries;
+
+enum {
+    QUERY_ID_MAX = 128,
+    QUERY_TYPE_MAX = 64,
+    QUERIES_SEAT_MAX = 1024, /* unfinished ones of one seat */
+};
+
+struct query {
+    struct query *prev, *next; /* of all, in the order they were sent */
+    struct query *chain;       /* same hash */
+    uint64_t number;           /* rises; never used twice */
+    uint64_t seat;
+    enum channel channel;
+    char id[QUERY_ID_MAX];      /* msg_id, decoded; "" when it has none that fits */
+    char session[QUERY_ID_MAX]; /* likewise */
+    char type[QUERY_TYPE_MAX];  /* msg_type; "" when it does not fit */
+    char subshell[QUERY_ID_MAX];
+    int allow_stdin;
+    int busy, replied, idle;
+    int is_run;
+    int counted_out; /* its run has ended and is no longer counted */
+    struct run run;
+    struct view header; /* owned copy, of runs: what a message of ours names as its parent */
+};
+
+struct queries *queries_new(void);
+struct queries *queries_free(struct queries *q);
+
+/* Adds a copy of what is filled in (channel, seat, id, session, type, subshell,
+ * allow_stdin, is_run; header is copied for a run). NULL when the seat has too
+ * many unfinished runs. Of a seat with too many others the oldest is forgotten. */
+struct query *queries_add(struct queries *q, const struct query *what);
+void queries_remove(struct queries *q, struct query *r);
+
+/* The oldest request of that seat and channel with this id that a message of type
+ * may answer; *ret_second is 1 when there is one but it has its reply already. */
+struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel channel,
+                                  const char *id, const char *type, int *ret_second);
+/* The oldest one with this id and session whose idle has not come. */
+struct query *queries_match_status(struct queries *q, const char *id, const char *session);
+
+/* In the order they were sent; NULL at the end. r may be removed by the caller
+ * once the next one was asked for. */
+struct query *queries_first(const struct queries *q);
+struct query *queries_next(const struct queries *q, const struct query *r);
+unsigned queries_count(const struct queries *q, uint64_t seat); /* of one seat */
+unsigned queries_runs(const struct queries *q);                 /* runs that have not ended */
+
+/* After anything that may have ended r's run; keeps the count of open runs right.
+ * Removes r when nothing more can come for it and returns 1. */
+int queries_settle(struct queries *q, struct query *r);
+
+/* Interrupts are meant for what the kernel works on: on each (sub)shell the run
+ * that is running, else the oldest that is queued. */
+void queries_interrupt(struct queries *q, uint64_t now_ms);
+
+#endif
