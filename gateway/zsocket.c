@@ -502,6 +502,16 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
     return 0;
 }
 
+void zsocket_replace(struct zsocket *from, struct zsocket *to)
+{
+    struct zsockets *z = from->all;
+
+    for (struct zsocket *o = z->sockets.next; o != &z->sockets; o = o->next) {
+        if (o->behind == from)
+            o->behind = to;
+    }
+}
+
 struct zsocket *zsocket_close(struct zsocket *s)
 {
     if (s == NULL)
@@ -519,10 +529,7 @@ struct zsocket *zsocket_close(struct zsocket *s)
     if (s->zmq != NULL)
         zmq_close(s->zmq);
     flight_drop(s->flight);
-    for (struct zsocket *o = z->sockets.next; o != &z->sockets; o = o->next) {
-        if (o->behind == s)
-            o->behind = NULL;
-    }
+    zsocket_replace(s, NULL);
     s->closed = 1;
     turn_add(z->turn, TURN_WORK, &z->reaper);
     return NULL;

@@ -56,6 +56,9 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
  * longer do. Accepts NULL, returns NULL. */
 struct zsocket *zsocket_close(struct zsocket *s);
 
+/* Sockets that stand behind `from` stand behind `to` from now on. */
+void zsocket_replace(struct zsocket *from, struct zsocket *to);
+
 /* Sends all frames or none. -EAGAIN: the queue is full, writable() will tell. */
 int zsocket_send(struct zsocket *s, const struct view *frames, size_t count,
                  struct err *e) MUST_CHECK;

@@ -1,0 +1,88 @@
+#include "ownmsg.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "endpoints.h"
+#include "err.h"
+#include "jmsg.h"
+#include "jsonwrite.h"
+#include "loop.h"
+
+void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID])
+{
+    char id[OWNMSG_ID], date[64], second[32];
+    uint64_t now = clock_realtime_us();
+    time_t t = (time_t)(now / 1000000);
+    struct tm tm;
+
+    random_text(id, OWNMSG_ID - 1);
+    gmtime_r(&t, &tm);
+    strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(date, sizeof date, "%s.%06uZ", second, (unsigned)(now % 1000000));
+    struct jmsg_own own = {
+        .msg_id = view_cstr(id),
+        .msg_type = view_cstr(type),
+        .session = view_cstr(session),
+        .username = VIEW_STR(OWNMSG_USER),
+        .date = view_cstr(date),
+    };
+    /* The texts are ours and the buffer is large: only memory can fail. */
+    check(jmsg_header_write(&own, out, NULL) == 0);
+    if (ret_id != NULL)
+        memcpy(ret_id, id, sizeof id);
+}
+
+void ownmsg_status(struct buf *out, const char *execution_state)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "execution_state");
+    jsonwrite_str(&w, execution_state);
+    jsonwrite_end(&w);
+    check(jsonwrite_finish(&w, NULL) == 0);
+}
+
+void ownmsg_stream(struct buf *out, const char *name, const char *text)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "name");
+    jsonwrite_str(&w, name);
+    jsonwrite_key(&w, "text");
+    jsonwrite_str(&w, text);
+    jsonwrite_end(&w);
+    check(jsonwrite_finish(&w, NULL) == 0);
+}
+
+void ownmsg_error_reply(struct buf *out, const char *ename, const char *evalue)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "status");
+    jsonwrite_str(&w, "error");
+    jsonwrite_key(&w, "ename");
+    jsonwrite_str(&w, ename);
+    jsonwrite_key(&w, "evalue");
+    jsonwrite_str(&w, evalue);
+    jsonwrite_key(&w, "traceback");
+    jsonwrite_array(&w);
+    jsonwrite_end(&w);
+    jsonwrite_end(&w);
+    check(jsonwrite_finish(&w, NULL) == 0);
+}
+
+void ownmsg_shutdown(struct buf *out, int restart)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+
+    jsonwrite_object(&w);
+    jsonwrite_key(&w, "restart");
+    jsonwrite_bool(&w, restart);
+    jsonwrite_end(&w);
+    check(jsonwrite_finish(&w, NULL) == 0);
+}

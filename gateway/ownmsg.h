@@ -1,0 +1,25 @@
+/*
+ * ownmsg - messages that the gateway makes: its own requests to kernels, and the
+ * few that it tells clients in its own name (marked in their metadata).
+ */
+#ifndef HC_OWNMSG_H
+#define HC_OWNMSG_H
+
+#include "buf.h"
+
+/* Everything below appends to a buf made with buf_init(b, OWNMSG_MAX). */
+enum { OWNMSG_MAX = 256 * 1024, OWNMSG_ID = 33 };
+
+#define OWNMSG_USER     "holdcell"
+#define OWNMSG_METADATA "{\"holdcell\":{\"synthetic\":true}}"
+
+/* A header with a fresh msg_id, which is also written to ret_id unless that is NULL. */
+void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID]);
+
+/* Contents. */
+void ownmsg_status(struct buf *out, const char *execution_state);
+void ownmsg_stream(struct buf *out, const char *name, const char *text);
+void ownmsg_error_reply(struct buf *out, const char *ename, const char *evalue);
+void ownmsg_shutdown(struct buf *out, int restart);
+
+#endif
