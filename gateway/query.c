@@ -42,13 +42,18 @@ struct queries *queries_free(struct queries *q)
     return NULL;
 }
 
-static struct query *oldest_forgettable(struct queries *q, uint64_t seat)
+static struct query *oldest_forgettable(const struct queries *q, uint64_t seat)
 {
-    for (struct query *r = q->all.next; r != &q->all; r = r->next) {
+    for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
         if (r->seat == seat && (!r->is_run || run_ended(&r->run)))
             return r;
     }
     return NULL;
+}
+
+int queries_room(const struct queries *q, uint64_t seat)
+{
+    return queries_count(q, seat) < QUERIES_SEAT_MAX || oldest_forgettable(q, seat) != NULL;
 }
 
 struct query *queries_add(struct queries *q, const struct query *what)
@@ -94,9 +99,9 @@ void queries_remove(struct queries *q, struct query *r)
     free(r);
 }
 
-/* execute_request is answered by execute_reply; other types on a request's
- * channel (usage_reply from a script, debug events) are not its answer. */
-static int is_answer(const char *request_type, const char *type)
+/* Other types on a request's channel (usage_reply from a script, debug events) are
+ * not its answer. */
+int query_is_answer(const char *request_type, const char *type)
 {
     static const char request[] = "_request";
     size_t n = strlen(request_type), m = sizeof request - 1;
@@ -120,7 +125,7 @@ struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel
             return r;
         any = r;
     }
-    if (any != NULL && is_answer(any->type, type))
+    if (any != NULL && query_is_answer(any->type, type))
         *ret_second = 1;
     return any;
 }

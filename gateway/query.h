@@ -43,7 +43,12 @@ struct queries *queries_free(struct queries *q);
  * allow_stdin, is_run; header is copied for a run). NULL when the seat has too
  * many unfinished runs. Of a seat with too many others the oldest is forgotten. */
 struct query *queries_add(struct queries *q, const struct query *what);
+/* 1 when queries_add() has room for one more of that seat. */
+int queries_room(const struct queries *q, uint64_t seat);
 void queries_remove(struct queries *q, struct query *r);
+
+/* execute_request is answered by execute_reply, and so on. */
+int query_is_answer(const char *request_type, const char *type);
 
 /* The oldest request of that seat and channel with this id that a message of type
  * may answer; *ret_second is 1 when there is one but it has its reply already. */

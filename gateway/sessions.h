@@ -29,14 +29,17 @@ struct principal { /* who a token belongs to; with one token there is one, "defa
 };
 
 struct sessions_policy {
-    unsigned max_kernels;        /* 0: no limit */
-    const char *force_kernel;    /* name used whatever is asked, or NULL; borrowed */
-    const char *env_allow;       /* comma list of names let through from requests beside KERNEL_* */
-    const char *env_inherit;     /* comma list of names taken from the server's environment */
+    unsigned max_kernels; /* 0: no limit */
+    const char
+        *force_kernel;     /* name used whatever is asked, or NULL; borrowed, as all strings here */
+    const char *env_allow; /* comma list of names let through from requests beside KERNEL_* */
+    char *const *env_server;     /* NAME=value that every kernel gets; NULL-terminated, or NULL */
+    const char *runtime;         /* its bin is first in a kernel's PATH; or NULL */
     struct launch_limits limits; /* 0 = the profile's default */
-    const char *private_dir;     /* the gateway's own directory: sockets, spool */
-    uint64_t spool_bytes_per_principal; /* cap of event log spools */
-    uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; default 5000 */
+    int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
+    uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
+    uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
+    uint64_t kernel_info_timeout_ms;    /* for the proof of iopub; 0: 60000 */
 };
 
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,

@@ -1,0 +1,276 @@
+#include "kernel.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "err.h"
+#include "kernel_own.h"
+#include "link.h"
+#include "log.h"
+#include "loop.h"
+#include "seat.h"
+#include "tail.h"
+
+static void on_reap(void *arg)
+{
+    kernel_free(arg);
+}
+
+struct kernel *kernel_new(struct sessions *all, const struct principal *p, const char *id)
+{
+    static uint64_t numbers; /* of this process: names in questions to the launcher */
+    struct kernel *k = xcalloc(1, sizeof *k);
+
+    k->all = all;
+    k->principal = *p;
+    k->number = ++numbers;
+    memcpy(k->id, id, sizeof k->id);
+    k->init_fd = k->session_dir_fd = k->run_dir_fd = -1;
+    k->endpoints = (struct endpoints)ENDPOINTS_NONE;
+    k->log = eventlog_new(sessions_policy(all)->private_dir_fd, sessions_quota(all), NULL);
+    k->queries = queries_new();
+    k->client_end = CLIENT_DELETED;
+    k->reap = (struct turn_node){ .fn = on_reap, .arg = k };
+    recipe_init(&k->recipe);
+    activity_start(&k->activity, clock_realtime_us());
+    return k;
+}
+
+static void free_waiters(struct waiter **list)
+{
+    while (*list != NULL) {
+        struct waiter *w = *list;
+        *list = w->next;
+        free(w);
+    }
+}
+
+void kernel_free(struct kernel *k)
+{
+    turn_remove(sessions_turn(k->all), TURN_WORK, &k->reap);
+    sessions_remove(k->all, k);
+    k->timer = loop_timer_close(k->timer);
+    k->run_timer = loop_timer_close(k->run_timer);
+    kernel_end_clients(k, CLIENT_SHUTDOWN, 1);
+    kernel_disconnect(k);
+    seats_end_all(k);
+    free_waiters(&k->started);
+    free_waiters(&k->restarted);
+    free_waiters(&k->deleted);
+    closep(&k->init_fd);
+    closep(&k->session_dir_fd);
+    k->tail = tail_free(k->tail);
+    k->log = eventlog_free(k->log);
+    k->queries = queries_free(k->queries);
+    recipe_free(&k->recipe);
+    free(k);
+}
+
+void kernel_client_left(struct kernel *k)
+{
+    if (k->phase == KERNEL_GONE && k->connections == 0)
+        turn_add(sessions_turn(k->all), TURN_WORK, &k->reap);
+}
+
+const char *kernel_phase_name(enum kernel_phase p)
+{
+    static const char *const names[] = {
+        [KERNEL_CREATING] = "creating", [KERNEL_STARTING] = "starting",
+        [KERNEL_OPENING] = "opening",   [KERNEL_ALIVE] = "alive",
+        [KERNEL_ENDING] = "ending",     [KERNEL_DRAINING] = "draining",
+        [KERNEL_CLEARING] = "clearing", [KERNEL_PAUSED] = "paused",
+        [KERNEL_STOPPING] = "stopping", [KERNEL_GONE] = "gone",
+    };
+
+    return names[p];
+}
+
+void kernel_phase(struct kernel *k, enum kernel_phase phase)
+{
+    k->timer = loop_timer_close(k->timer);
+    k->phase = phase;
+}
+
+void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn)
+{
+    k->timer = loop_timer_close(k->timer);
+    k->timer = loop_timer_start(sessions_loop(k->all), ms, 0, fn, k);
+}
+
+void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t token)
+{
+    struct waiter *w = xcalloc(1, sizeof *w);
+
+    *w = (struct waiter){ .done = done, .arg = arg, .token = token };
+    while (*list != NULL)
+        list = &(*list)->next;
+    *list = w;
+}
+
+void waiters_call(struct waiter **list, struct kernel *k, const struct err *e)
+{
+    struct waiter *all = *list;
+
+    *list = NULL; /* one that asks again waits for the next end */
+    while (all != NULL) {
+        struct waiter *w = all;
+        all = w->next;
+        w->done(w->arg, w->token, k, e);
+        free(w);
+    }
+}
+
+/* ---- what REST tells ---- */
+
+static const char *state_of(const struct kernel *k)
+{
+    switch (k->phase) {
+    case KERNEL_CREATING:
+    case KERNEL_STARTING:
+    case KERNEL_OPENING:
+        return "starting";
+    case KERNEL_DRAINING:
+    case KERNEL_CLEARING:
+    case KERNEL_PAUSED:
+        return "restarting";
+    case KERNEL_GONE:
+        return "dead";
+    case KERNEL_STOPPING:
+    case KERNEL_ENDING:
+    case KERNEL_ALIVE:
+        break;
+    }
+    /* A cell that holds the interpreter lock cannot say busy: what was sent and not
+     * answered counts too. */
+    if (queries_runs(k->queries) > 0)
+        return "busy";
+    return activity_name(k->activity.state);
+}
+
+void kernel_model(const struct kernel *k, struct kernel_model *ret)
+{
+    *ret = (struct kernel_model){
+        .name = k->recipe.spec_name,
+        .execution_state = state_of(k),
+        .last_activity_us = k->activity.last_us,
+        .connections = k->connections,
+        .reason = k->reason,
+    };
+    memcpy(ret->id, k->id, sizeof ret->id);
+}
+
+/* ---- interrupt ---- */
+
+static void on_signalled(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct kernel *k = sessions_by_number(arg, number);
+
+    /* The process may just have gone: its exit tells. */
+    if (a->error != 0 && k != NULL)
+        log_info("signal_failed", "kernel=%s error=\"%s\"", k->id, a->text);
+}
+
+void kernel_signal(struct kernel *k, int signo)
+{
+    struct launch_signal body = { .sandbox = k->sandbox,
+                                  .kernel = 1,
+                                  .generation = k->generation,
+                                  .signo = (uint32_t)signo,
+                                  .group = 1 };
+    struct err e = { 0 };
+
+    if (!k->process)
+        return;
+    if (launchclient_ask(sessions_launcher(k->all), LAUNCH_SIGNAL, &body, NULL, 0, on_signalled,
+                         k->all, k->number, &e) < 0)
+        log_warn("signal_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
+}
+
+void kernel_send_interrupt(struct kernel *k)
+{
+    struct err e = { 0 };
+
+    /* While the kernel starts no cell of anybody runs, and SIGINT would end it. */
+    if (!k->process || !k->ready)
+        return;
+    if (!k->recipe.interrupt_by_message) {
+        kernel_signal(k, SIGINT);
+        return;
+    }
+    if (k->link != NULL &&
+        link_ask(k->link, LINK_CONTROL, "interrupt_request", VIEW_STR("{}"), &e) < 0)
+        log_warn("interrupt_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
+}
+
+int kernel_interrupt(struct kernel *k, struct err *e)
+{
+    if (k->goal == KERNEL_DELETE)
+        return err_set(e, HC_ESTATE, "the kernel is being deleted");
+    /* Between two processes there is nothing to interrupt. */
+    if (k->phase != KERNEL_ALIVE && k->phase != KERNEL_OPENING)
+        return 0;
+    queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
+    kernel_send_interrupt(k);
+    return 0;
+}
+
+/* ---- restart and delete ---- */
+
+void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)
+{
+    struct err e = { 0 };
+
+    if (k->goal == KERNEL_DELETE) {
+        err_set(&e, HC_EGONE, "the kernel is being deleted");
+        done(arg, token, NULL, &e);
+        return;
+    }
+    waiter_add(&k->restarted, done, arg, token);
+    k->reason[0] = '\0';
+    k->restarts.deaths = 0;
+    switch (k->phase) {
+    case KERNEL_ALIVE:
+    case KERNEL_OPENING:
+        k->goal = KERNEL_RESTART;
+        kernel_begin_end(k);
+        return;
+    case KERNEL_PAUSED:
+        kernel_start(k);
+        return;
+    case KERNEL_DRAINING: /* it died by itself: its clients are told so, then it starts at once */
+    case KERNEL_CREATING:
+    case KERNEL_STARTING:
+    case KERNEL_ENDING:
+    case KERNEL_CLEARING:
+        return; /* a fresh process is under way: it serves this request too */
+    case KERNEL_STOPPING:
+    case KERNEL_GONE:
+        break;
+    }
+    check(0); /* the goal is DELETE then */
+}
+
+void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)
+{
+    struct err e = { 0 };
+
+    check(k->phase != KERNEL_GONE);
+    waiter_add(&k->deleted, done, arg, token);
+    if (k->goal == KERNEL_DELETE)
+        return;
+    k->goal = KERNEL_DELETE;
+    err_set(&e, HC_EGONE, "the kernel was deleted");
+    waiters_call(&k->restarted, NULL, &e);
+    switch (k->phase) {
+    case KERNEL_ALIVE:
+    case KERNEL_OPENING:
+        kernel_begin_end(k);
+        return;
+    case KERNEL_PAUSED:
+        kernel_stop_session(k);
+        return;
+    default:
+        return; /* whatever answer comes next finds the goal changed */
+    }
+}

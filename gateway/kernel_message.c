@@ -1,0 +1,255 @@
+/* What a kernel says and what its clients ask: which messages are believed, what
+ * they mean for state and runs, and their way into the event log. */
+#include <string.h>
+
+#include "err.h"
+#include "jmsg.h"
+#include "kernel_own.h"
+#include "link.h"
+#include "log.h"
+#include "loop.h"
+#include "seat.h"
+
+static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
+
+static void copy(struct jsonscan_value v, char *out, size_t n)
+{
+    if (jsonscan_string_copy(v, out, n, NULL) < 0)
+        out[0] = '\0';
+}
+
+/* The names that decide about a message; "" for what is absent or too long. */
+struct names {
+    char type[QUERY_TYPE_MAX], parent_type[QUERY_TYPE_MAX];
+    char parent_id[QUERY_ID_MAX], parent_session[QUERY_ID_MAX];
+};
+
+static void read_names(const struct jmsg_facts *f, struct names *n)
+{
+    copy(f->header.msg_type, n->type, sizeof n->type);
+    copy(f->parent.msg_type, n->parent_type, sizeof n->parent_type);
+    copy(f->parent.msg_id, n->parent_id, sizeof n->parent_id);
+    copy(f->parent.session, n->parent_session, sizeof n->parent_session);
+}
+
+static void log_message(struct kernel *k, enum channel channel, enum event_kind kind,
+                        uint64_t addressee, const struct jmsg *m)
+{
+    struct event ev = {
+        .kind = kind,
+        .channel = channel,
+        .addressee = addressee,
+        .buffers = m->buffers,
+        .buffer_count = m->buffer_count,
+    };
+
+    memcpy(ev.parts, m->parts, sizeof ev.parts);
+    eventlog_add(k->log, &ev);
+    kernel_wake_clients(k);
+}
+
+static void drop(struct kernel *k, uint64_t *counter, const char *why, const char *type)
+{
+    static struct log_limit limit;
+    char text[QUERY_TYPE_MAX * 2];
+
+    ++*counter;
+    if (log_allowed(&limit, 20))
+        log_warn("message_dropped", "kernel=%s why=%s type=%s", k->id, why,
+                 log_escape(type, strlen(type), text, sizeof text));
+}
+
+/* After what may have ended the run of q: tells the log, forgets what is done. */
+static void settle(struct kernel *k, struct query *q)
+{
+    uint64_t owner = q->seat;
+
+    if (q->is_run && run_ended(&q->run) && !q->counted_out)
+        kernel_run_ended(k, q);
+    if (!queries_settle(k->queries, q))
+        return;
+    for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        if (s->number == owner && (s->blocked || s->held != NULL)) {
+            seat_resume(s);
+            break;
+        }
+    }
+}
+
+/* A kernel takes the requests of one (sub)shell in order. One that is before an
+ * executed one of the same client and of which nothing was heard was ignored: a
+ * byte-identical repetition, or a message that the kernel could not read. */
+static void end_ignored(struct kernel *k, const struct query *done)
+{
+    for (struct query *q = queries_first(k->queries), *next; q != NULL && q != done; q = next) {
+        next = queries_next(k->queries, q);
+        if (!q->is_run || q->busy || q->idle || q->replied || run_ended(&q->run) ||
+            q->seat != done->seat || q->channel != done->channel ||
+            strcmp(q->subshell, done->subshell) != 0)
+            continue;
+        run_end(&q->run, RUN_LOST);
+        settle(k, q);
+    }
+}
+
+static void on_status(struct kernel *k, const struct names *n, const char *state)
+{
+    struct query *q = queries_match_status(k->queries, n->parent_id, n->parent_session);
+
+    if (q == NULL || n->parent_type[0] == '\0')
+        return;
+    if (strcmp(state, "busy") == 0) {
+        q->busy = 1;
+        run_busy(&q->run);
+        k->ready = 1;
+    } else if (strcmp(state, "idle") == 0) {
+        q->idle = 1;
+        if (q->is_run)
+            run_idle(&q->run, loop_now_ms(sessions_loop(k->all)));
+        if (q->is_run && q->replied)
+            end_ignored(k, q);
+        settle(k, q);
+    }
+}
+
+void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f)
+{
+    struct kernel *k = arg;
+    struct names n;
+    char state[32] = "";
+
+    read_names(f, &n);
+    copy(f->header.session, k->session, sizeof k->session);
+    int is_status = strcmp(n.type, "status") == 0;
+    if (is_status) {
+        const char *const keys[] = { "execution_state" };
+        struct jsonscan_value v;
+        if (jsonscan_object(m->content, &loose, keys, 1, &v, NULL, NULL) == 0)
+            copy(v, state, sizeof state);
+        /* Life and death are the launcher's to tell. */
+        if (strcmp(state, "dead") == 0 || strcmp(state, "restarting") == 0) {
+            drop(k, &k->dropped.state_claims, "state_claim", n.type);
+            return;
+        }
+    }
+    activity_message(&k->activity, n.type, n.parent_type, state, clock_realtime_us());
+    /* The gateway's own question for the state is no client's affair: some count
+     * idles (T18). Its interrupt and shutdown requests are. */
+    if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
+        strcmp(n.parent_session, sessions_session(k->all)) == 0)
+        return;
+    log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
+    if (is_status)
+        on_status(k, &n, state);
+}
+
+static void take_execute_reply(struct kernel *k, struct query *q, const struct jmsg *m)
+{
+    const char *const keys[] = { "status", "ename" };
+    struct jsonscan_value v[2];
+    char status[16] = "", ename[64] = "";
+
+    if (jsonscan_object(m->content, &loose, keys, 2, v, NULL, NULL) == 0) {
+        copy(v[0], status, sizeof status);
+        copy(v[1], ename, sizeof ename);
+    }
+    run_reply(&q->run, status, ename, loop_now_ms(sessions_loop(k->all)));
+    if (q->idle)
+        end_ignored(k, q);
+}
+
+static void on_input_request(struct seat *s, const struct names *n, const struct jmsg *m)
+{
+    struct kernel *k = s->kernel;
+    int second;
+    struct query *q =
+        queries_match_reply(k->queries, s->number, CHANNEL_SHELL, n->parent_id, n->type, &second);
+
+    if (strcmp(n->type, "input_request") != 0 || q == NULL || q->replied || !q->allow_stdin) {
+        drop(k, &k->dropped.input, "input_not_allowed", n->type);
+        return;
+    }
+    log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m);
+}
+
+void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
+                     const struct jmsg_facts *f)
+{
+    struct kernel *k = s->kernel;
+    struct names n;
+    int second;
+
+    read_names(f, &n);
+    if (channel == CHANNEL_STDIN) {
+        on_input_request(s, &n, m);
+        return;
+    }
+    struct query *q =
+        queries_match_reply(k->queries, s->number, channel, n.parent_id, n.type, &second);
+    if (q == NULL || second) {
+        drop(k, q == NULL ? &k->dropped.unasked : &k->dropped.second_replies,
+             q == NULL ? "unasked" : "second_reply", n.type);
+        return;
+    }
+    log_message(k, channel, EVENT_KEEP, s->number, m);
+    if (!query_is_answer(q->type, n.type))
+        return;
+    q->replied = 1;
+    k->ready = 1;
+    if (q->is_run)
+        take_execute_reply(k, q, m);
+    settle(k, q);
+}
+
+int kernel_may_query(struct seat *s)
+{
+    return queries_room(s->kernel->queries, s->number);
+}
+
+static void note_shutdown(struct kernel *k, const struct jmsg *m)
+{
+    const char *const keys[] = { "restart" };
+    struct jsonscan_value v;
+    int restart = 0;
+
+    if (jsonscan_object(m->content, &loose, keys, 1, &v, NULL, NULL) == 0 &&
+        jsonscan_bool(v, &restart, NULL) < 0)
+        restart = 0;
+    k->said_shutdown = restart ? 2 : 1;
+    k->said_shutdown_ms = loop_now_ms(sessions_loop(k->all));
+}
+
+/* Absent means allowed only where nothing of the user's says otherwise: kernels
+ * take a missing allow_stdin as false. */
+static int stdin_allowed(const struct jmsg *m)
+{
+    const char *const keys[] = { "allow_stdin" };
+    struct jsonscan_value v;
+    int allowed = 0;
+
+    if (jsonscan_object(m->content, &loose, keys, 1, &v, NULL, NULL) == 0 &&
+        jsonscan_bool(v, &allowed, NULL) < 0)
+        allowed = 0;
+    return allowed;
+}
+
+void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
+                       const struct jmsg_facts *f)
+{
+    struct kernel *k = s->kernel;
+    struct query q = { .seat = s->number, .channel = channel, .header = m->header };
+
+    copy(f->header.msg_id, q.id, sizeof q.id);
+    copy(f->header.session, q.session, sizeof q.session);
+    copy(f->header.msg_type, q.type, sizeof q.type);
+    copy(f->header.subshell_id, q.subshell, sizeof q.subshell);
+    q.is_run = channel == CHANNEL_SHELL && strcmp(q.type, "execute_request") == 0;
+    q.allow_stdin = q.is_run ? stdin_allowed(m) : 1;
+    if (strcmp(q.type, "shutdown_request") == 0)
+        note_shutdown(k, m);
+    /* A client that interrupts by itself: what ends without a reply was interrupted. */
+    if (channel == CHANNEL_CONTROL && strcmp(q.type, "interrupt_request") == 0)
+        queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
+    check(queries_add(k->queries, &q) != NULL); /* kernel_may_query() was asked */
+    kernel_watch_runs(k);
+}

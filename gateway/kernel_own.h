@@ -1,0 +1,175 @@
+/* kernel_own - what the files of a kernel share; nobody else includes it. */
+#ifndef HC_KERNEL_OWN_H
+#define HC_KERNEL_OWN_H
+
+#include "activity.h"
+#include "endpoints.h"
+#include "eventlog.h"
+#include "kernel.h"
+#include "launchclient.h"
+#include "query.h"
+#include "recipe.h"
+#include "restarts.h"
+#include "turn.h"
+
+struct jmsg;
+struct jmsg_facts;
+struct link;
+struct seat;
+struct tail;
+
+/* docs/STATES.md. What REST tells is derived from it (kernel_model()). */
+enum kernel_phase {
+    KERNEL_CREATING, /* the launcher builds the sandbox */
+    KERNEL_STARTING, /* the launcher starts the process */
+    KERNEL_OPENING,  /* the process runs; its sockets in the run folder are not there yet */
+    KERNEL_ALIVE,    /* connected */
+    KERNEL_ENDING,   /* asked to end, for a restart or for good */
+    KERNEL_DRAINING, /* the process is gone; what it said last is read */
+    KERNEL_CLEARING, /* the launcher kills what it left behind */
+    KERNEL_PAUSED,   /* back-off before the next start */
+    KERNEL_STOPPING, /* the launcher takes the sandbox down */
+    KERNEL_GONE,     /* not listed any more; clients read to the end of the log */
+};
+
+enum kernel_goal { KERNEL_RUN, KERNEL_RESTART, KERNEL_DELETE };
+
+struct waiter { /* who is told when an operation ends */
+    struct waiter *next;
+    kernel_done_fn *done;
+    void *arg; /* borrowed */
+    uint64_t token;
+};
+
+struct kernel {
+    struct sessions *all;       /* borrowed */
+    struct kernel *prev, *next; /* in start order */
+    char id[UUID_TEXT];
+    uint64_t number; /* never used twice: the token of questions to the launcher */
+    struct principal principal;
+    struct kernel_recipe recipe;
+
+    enum kernel_phase phase;
+    enum kernel_goal goal;
+    struct waiter *started, *restarted, *deleted; /* owned */
+    struct loop_timer *timer;                     /* of the phase */
+    struct loop_timer *run_timer;                 /* grace times and repeated interrupts */
+
+    uint64_t sandbox;            /* 0: none */
+    int init_fd, session_dir_fd; /* owned, of the sandbox */
+    unsigned generation;         /* of the process */
+    struct launch_limits limits;
+    int process;                /* 1: started and its exit was not told */
+    int run_dir_fd;             /* owned: of this generation, of a foreign kernel */
+    struct endpoints endpoints; /* until the link has them */
+    char key[KEY_TEXT];
+    struct tail *tail;
+    struct link *link;
+    int adopted; /* taken over from another gateway; what it does is not known yet */
+    int listed;
+    int ready; /* it answered a request: an interrupt is safe */
+
+    struct eventlog *log;
+    struct seat *seats; /* list */
+    uint64_t next_seat;
+    struct queries *queries;
+    struct activity activity;
+    struct restarts restarts;
+    unsigned connections;
+
+    char session[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
+    char reason[256];
+    char death[128];   /* said of the next death instead of its exit status; "" */
+    int said_shutdown; /* a client asked it to end: 1 for good, 2 to restart */
+    uint64_t said_shutdown_ms;
+    int ladder;                       /* steps taken while ending */
+    unsigned quiet;                   /* looks at iopub that found nothing, while draining */
+    uint64_t drain_ms;                /* when draining began */
+    uint64_t drain_seq;               /* end of the log at the last look */
+    uint64_t pause_ms;                /* before the next start */
+    uint64_t look_ms;                 /* between looks for a foreign kernel's sockets */
+    int was_ready;                    /* of the process that exited */
+    struct launch_kernel_exited exit; /* of the last process */
+    enum client_end client_end;       /* what clients are told at the end */
+    struct turn_node reap;            /* frees the kernel outside of callbacks */
+    struct {
+        uint64_t state_claims, second_replies, unasked, input, malformed;
+    } dropped;
+};
+
+/* ---- kernel.c ---- */
+struct kernel *kernel_new(struct sessions *all, const struct principal *p, const char *id);
+void kernel_free(struct kernel *k);
+void kernel_phase(struct kernel *k, enum kernel_phase phase); /* also ends the phase's timer */
+void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn);
+const char *kernel_phase_name(enum kernel_phase p);
+/* Signals to the process group; a failure is logged. */
+void kernel_signal(struct kernel *k, int signo);
+/* The signal or message itself, when the kernel is ready for it. */
+void kernel_send_interrupt(struct kernel *k);
+void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t token);
+/* Calls all of a list with the same outcome. */
+void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);
+
+/* ---- kernel_start.c ---- */
+void kernel_start(struct kernel *k);   /* CREATE when there is no sandbox, then START_KERNEL */
+void kernel_connect(struct kernel *k); /* the endpoints are known: open the link */
+void kernel_await_sockets(struct kernel *k); /* of a foreign kernel, then connects */
+void kernel_note(struct kernel *k);
+void kernel_disconnect(struct kernel *k); /* closes link, DEALERs and endpoints */
+
+/* ---- kernel_end.c ---- */
+void kernel_begin_end(struct kernel *k); /* the ladder of jupyter-wire.md 4.3 */
+void kernel_exited(struct kernel *k);    /* k->exit is filled in */
+void kernel_start_failed(struct kernel *k, const struct err *e);
+void kernel_sandbox_gone(struct kernel *k, const char *why);
+void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */
+void kernel_refuse(struct kernel *k,
+                   const char *why); /* likewise, from inside a callback of the link */
+void kernel_stop_session(struct kernel *k);
+
+void kernel_client_left(
+    struct kernel *k); /* a kernel that is gone is freed after its last client */
+
+/* ---- kernel_message.c ---- */
+void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
+void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
+                     const struct jmsg_facts *f);
+/* Notes a client's message that was sent. */
+void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
+                       const struct jmsg_facts *f);
+int kernel_may_query(struct seat *s); /* 0: too much of it is outstanding */
+
+/* ---- kernel_tell.c: messages of the gateway ---- */
+void kernel_tell_status(struct kernel *k,
+                        const char *execution_state); /* to each seat, in its own session */
+void kernel_tell_stream(struct kernel *k, struct view parent, const char *text);
+/* All runs end like this; who waits for a reply gets one that says why. */
+void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text);
+void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
+                       const char *evalue);
+void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
+void kernel_watch_runs(struct kernel *k);
+
+/* ---- client.c ---- */
+void kernel_wake_clients(struct kernel *k); /* the log has grown */
+/* The seat goes before its client. */
+void client_orphan(struct client *c);
+void client_end_later(struct client *c, enum client_end why, int now);
+void client_writable_later(struct client *c);
+void kernel_end_clients(struct kernel *k, enum client_end why, int now);
+
+/* ---- sessions.c ---- */
+struct loop *sessions_loop(const struct sessions *s);
+struct launchclient *sessions_launcher(const struct sessions *s);
+struct zsockets *sessions_zsockets(const struct sessions *s);
+struct turn *sessions_turn(const struct sessions *s);
+struct spool_quota *sessions_quota(struct sessions *s);
+const struct sessions_policy *sessions_policy(const struct sessions *s);
+const char *sessions_session(const struct sessions *s); /* the gateway's own message session */
+struct kernel *sessions_by_number(struct sessions *s, uint64_t number);
+void sessions_add(struct sessions *s, struct kernel *k);
+void sessions_unlist(struct sessions *s, struct kernel *k); /* REST does not find it any more */
+void sessions_remove(struct sessions *s, struct kernel *k); /* before it is freed */
+
+#endif

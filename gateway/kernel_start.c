@@ -1,0 +1,395 @@
+/* From an order to a connected kernel: sandbox, sockets, process, note, link. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "kernel_own.h"
+#include "kernelenv.h"
+#include "link.h"
+#include "log.h"
+#include "loop.h"
+#include "msgcodec.h"
+#include "note.h"
+#include "recipe.h"
+#include "seat.h"
+#include "tail.h"
+
+enum {
+    KERNEL_NUMBER = 1, /* of the session's only kernel */
+    LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
+    LOOK_MAX_MS = 100,
+};
+
+/* The launcher's ENOENT or EINVAL is about a program, not about what the request
+ * asked for: fronts tell those two differently. */
+static void fail(struct kernel *k, int code, const char *text)
+{
+    struct err e = { 0 };
+    char lines[120];
+
+    tail_lines(k->tail, 3, lines, sizeof lines);
+    err_set(&e, code == HC_ELIMIT ? HC_ELIMIT : EIO, "%s%s%s", text, lines[0] != '\0' ? ": " : "",
+            lines);
+    kernel_start_failed(k, &e);
+}
+
+/* ---- the note ---- */
+
+static unsigned note_fds(const struct kernel *k, int recipe_fd, int fds[NOTE_FDS], unsigned *bits)
+{
+    const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
+    int all[NOTE_FDS] = {
+        [NOTE_RECIPE] = recipe_fd,
+        [NOTE_INIT] = k->init_fd,
+        [NOTE_SESSION_DIR] = k->session_dir_fd,
+        [NOTE_TAIL] = tail_fd(k->tail),
+        [NOTE_RUN_DIR] = k->run_dir_fd,
+    };
+    unsigned count = 0;
+
+    memcpy(&all[NOTE_SOCKET], ep->fds, sizeof ep->fds);
+    *bits = 0;
+    for (unsigned i = 0; i < NOTE_FDS; i++) {
+        if (all[i] < 0)
+            continue;
+        fds[count++] = all[i];
+        *bits |= 1u << i;
+    }
+    return count;
+}
+
+static void on_noted(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct kernel *k = sessions_by_number(arg, number);
+
+    if (a->error != 0 && k != NULL)
+        log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, a->text);
+}
+
+static int write_note(struct kernel *k, struct err *e)
+{
+    const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
+    struct note n = {
+        .spec_dir = k->recipe.spec_dir,
+        .sockets_fd = k->recipe.sockets_fd,
+        .interrupt_by_message = k->recipe.interrupt_by_message,
+        .generation = k->generation,
+    };
+    autobuf struct buf out;
+    autoclose int recipe_fd = -1;
+    int fds[NOTE_FDS];
+
+    snprintf(n.principal, sizeof n.principal, "%s", k->principal.name);
+    memcpy(n.id, k->id, sizeof n.id);
+    snprintf(n.spec_name, sizeof n.spec_name, "%s", k->recipe.spec_name);
+    memcpy(n.key, k->key, sizeof n.key);
+    memcpy(n.base, ep->base, sizeof n.base);
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    int rc = recipe_memfd(&k->recipe, &recipe_fd, e);
+    if (rc < 0)
+        return rc;
+    unsigned count = note_fds(k, recipe_fd, fds, &n.fds);
+    rc = note_encode(&n, &out, e);
+    if (rc < 0)
+        return rc;
+    struct launch_note body = { .sandbox = k->sandbox, .note = buf_view(&out) };
+    return launchclient_ask(sessions_launcher(k->all), LAUNCH_NOTE, &body, fds, count, on_noted,
+                            k->all, k->number, e);
+}
+
+/* A kernel that cannot be noted runs all the same; it would not outlive this gateway. */
+void kernel_note(struct kernel *k)
+{
+    struct err e = { 0 };
+
+    if (write_note(k, &e) < 0)
+        log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
+}
+
+/* ---- the link ---- */
+
+static void on_proven(void *arg)
+{
+    seats_release(arg);
+}
+
+static void on_ready(void *arg)
+{
+    struct kernel *k = arg;
+
+    k->ready = 1;
+    /* Its shell is free: whatever ran under the gateway before is over. */
+    if (k->adopted)
+        k->activity.state = ACTIVITY_IDLE;
+    k->adopted = 0;
+}
+
+static void on_unsupported(void *arg, const char *version)
+{
+    struct kernel *k = arg;
+    char why[128];
+
+    snprintf(why, sizeof why, "the kernel speaks version %s of the messaging protocol, not 5",
+             version);
+    kernel_refuse(k, why);
+}
+
+void kernel_connect(struct kernel *k)
+{
+    static const struct link_ops ops = {
+        .iopub = kernel_on_iopub,
+        .proven = on_proven,
+        .ready = on_ready,
+        .unsupported = on_unsupported,
+    };
+    const struct link_config c = {
+        .loop = sessions_loop(k->all),
+        .zsockets = sessions_zsockets(k->all),
+        .key = k->key,
+        .session = sessions_session(k->all),
+        .give_up_ms = sessions_policy(k->all)->kernel_info_timeout_ms,
+    };
+    struct err e = { 0 };
+
+    k->session[0] = '\0';
+    k->ready = 0;
+    if (link_open(&c, &k->endpoints, &ops, k, &k->link, &e) < 0) {
+        err_wrap(&e, "connect to the kernel");
+        kernel_refuse(k, e.msg);
+        return;
+    }
+    kernel_phase(k, KERNEL_ALIVE);
+    seats_open(k);
+}
+
+void kernel_disconnect(struct kernel *k)
+{
+    seats_close(k);
+    k->link = link_close(k->link);
+    endpoints_drop(&k->endpoints);
+    closep(&k->run_dir_fd);
+    k->run_dir_fd = -1;
+    k->ready = 0;
+}
+
+/* ---- the sockets of a foreign kernel ---- */
+
+static void on_sealed(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct kernel *k = sessions_by_number(arg, number);
+
+    if (k == NULL || k->phase != KERNEL_OPENING)
+        return;
+    /* The sockets are held by descriptor, nothing in the folder moves us any more. */
+    if (a->error != 0)
+        log_warn("seal_failed", "kernel=%s error=\"%s\"", k->id, a->text);
+    kernel_connect(k);
+    kernel_note(k);
+}
+
+static void look(void *arg)
+{
+    struct kernel *k = arg;
+    struct err e = { 0 };
+    int rc = endpoints_resolve(&k->endpoints, k->run_dir_fd, &e);
+
+    if (rc < 0) {
+        kernel_refuse(k, e.msg);
+        return;
+    }
+    if (rc == 0) {
+        k->look_ms = k->look_ms < LOOK_MAX_MS ? k->look_ms + LOOK_MS : LOOK_MAX_MS;
+        kernel_timer(k, k->look_ms, look);
+        return;
+    }
+    struct launch_kernel_ref body = { k->sandbox, KERNEL_NUMBER, k->generation };
+    if (launchclient_ask(sessions_launcher(k->all), LAUNCH_SEAL, &body, NULL, 0, on_sealed, k->all,
+                         k->number, &e) < 0)
+        kernel_refuse(k, e.msg);
+}
+
+void kernel_await_sockets(struct kernel *k)
+{
+    kernel_phase(k, KERNEL_OPENING);
+    k->look_ms = LOOK_MS;
+    kernel_timer(k, k->look_ms, look);
+}
+
+/* ---- the process ---- */
+
+static void on_started(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct kernel *k = sessions_by_number(arg, number);
+
+    if (k == NULL || k->phase != KERNEL_STARTING)
+        return;
+    if (a->error != 0) {
+        fail(k, a->error, a->text);
+        return;
+    }
+    k->process = 1;
+    restarts_started(&k->restarts, loop_now_ms(sessions_loop(k->all)));
+    if (a->fd_count == 1)
+        k->run_dir_fd = take_fd(&a->fds[0]);
+    log_info("kernel_started", "kernel=%s generation=%u", k->id, k->generation);
+    if (k->goal == KERNEL_RESTART)
+        k->goal = KERNEL_RUN;
+    if (k->recipe.sockets_fd) {
+        kernel_connect(k);
+    } else if (k->run_dir_fd >= 0) {
+        kernel_await_sockets(k);
+        kernel_note(k);
+    } else {
+        kernel_refuse(k, "the launcher gave no run folder");
+        return;
+    }
+    if (k->goal == KERNEL_DELETE) {
+        if (k->phase != KERNEL_ENDING)
+            kernel_begin_end(k);
+        return;
+    }
+    waiters_call(&k->started, k, NULL);
+    waiters_call(&k->restarted, k, NULL);
+}
+
+struct start_fds {
+    int list[7]; /* owned: memfd, write end, listening sockets */
+    unsigned count;
+};
+
+static void close_fds(struct start_fds *f)
+{
+    for (unsigned i = 0; i < f->count; i++)
+        closep(&f->list[i]);
+}
+#define autofds __attribute__((cleanup(close_fds)))
+
+static int make_pipe(struct kernel *k, int *ret_write, struct err *e)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys(e, errno, "make the kernel's output pipe");
+    k->tail = tail_free(k->tail);
+    k->tail = tail_new(sessions_loop(k->all), ends[0]);
+    *ret_write = ends[1];
+    return 0;
+}
+
+static int make_fds(struct kernel *k, struct start_fds *f, struct err *e)
+{
+    char ip[64];
+
+    /* A kernel with listening sockets never uses the path; both read alike. */
+    snprintf(ip, sizeof ip, "/run/kernel/%d-%u/s", KERNEL_NUMBER, k->generation);
+    endpoints_key(k->key);
+    int rc = endpoints_connection(ip, k->key, k->recipe.spec_name, &f->list[0], e);
+    if (rc < 0)
+        return rc;
+    f->count = 1;
+    rc = make_pipe(k, &f->list[1], e);
+    if (rc < 0)
+        return rc;
+    f->count = 2;
+    if (!k->recipe.sockets_fd)
+        return 0;
+    rc = endpoints_listen(&k->endpoints, sessions_policy(k->all)->private_dir_fd, &f->list[2], e);
+    if (rc == 0)
+        f->count = 2 + ENDPOINT_COUNT;
+    return rc;
+}
+
+static int build_env(const struct kernel *k, struct buf *out, struct err *e)
+{
+    const struct sessions_policy *policy = sessions_policy(k->all);
+    autofree char **request = recipe_strings(&k->recipe.request_env);
+    autofree char **spec = recipe_strings(&k->recipe.spec_env);
+    const struct kernelenv env = {
+        .runtime = policy->runtime,
+        .cores = (k->limits.cpu_millis + 999) / 1000,
+        .server = policy->env_server,
+        .request = request,
+        .allow = policy->env_allow,
+        .spec = spec,
+    };
+
+    return kernelenv_build(&env, out, e);
+}
+
+static int ask_start(struct kernel *k, struct err *e)
+{
+    autofds struct start_fds f = { 0 };
+    autobuf struct buf env;
+
+    buf_init(&env, LAUNCH_ENV_MAX);
+    k->generation++;
+    int rc = make_fds(k, &f, e);
+    if (rc == 0)
+        rc = build_env(k, &env, e);
+    if (rc < 0)
+        return rc;
+    /* Before the start: a gateway that dies now leaves a successor that knows the key. */
+    kernel_note(k);
+    const struct launch_start body = {
+        .sandbox = k->sandbox,
+        .kernel = KERNEL_NUMBER,
+        .generation = k->generation,
+        .flags = k->recipe.sockets_fd ? LAUNCH_SOCKETS_FD : 0,
+        .spec_dir = k->recipe.spec_dir,
+        .spec_name = view_cstr(k->recipe.spec_name),
+        .cwd = view_cstr(k->recipe.cwd),
+        .argv = buf_view(&k->recipe.argv),
+        .env = buf_view(&env),
+    };
+    return launchclient_ask(sessions_launcher(k->all), LAUNCH_START_KERNEL, &body, f.list, f.count,
+                            on_started, k->all, k->number, e);
+}
+
+static void start_process(struct kernel *k)
+{
+    struct err e = { 0 };
+
+    kernel_phase(k, KERNEL_STARTING);
+    activity_start(&k->activity, clock_realtime_us());
+    if (ask_start(k, &e) < 0)
+        kernel_start_failed(k, &e);
+}
+
+static void on_created(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct kernel *k = sessions_by_number(arg, number);
+
+    if (k == NULL || k->phase != KERNEL_CREATING)
+        return;
+    if (a->error != 0) {
+        fail(k, a->error, a->text);
+        return;
+    }
+    const struct launch_created *c = a->body;
+    k->sandbox = c->sandbox;
+    k->limits = c->limits;
+    k->session_dir_fd = take_fd(&a->fds[0]);
+    k->init_fd = take_fd(&a->fds[1]);
+    if (k->goal == KERNEL_DELETE)
+        kernel_stop_session(k);
+    else
+        start_process(k);
+}
+
+void kernel_start(struct kernel *k)
+{
+    struct launch_create body = { .profile = VIEW_STR("default"),
+                                  .limits = sessions_policy(k->all)->limits };
+    struct err e = { 0 };
+
+    if (k->sandbox != 0) {
+        start_process(k);
+        return;
+    }
+    kernel_phase(k, KERNEL_CREATING);
+    if (launchclient_ask(sessions_launcher(k->all), LAUNCH_CREATE, &body, NULL, 0, on_created,
+                         k->all, k->number, &e) < 0)
+        kernel_start_failed(k, &e);
+}

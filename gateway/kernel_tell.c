@@ -1,0 +1,154 @@
+/* What the gateway itself tells the clients of a kernel, always marked as its own
+ * in the metadata, and the watch over runs that need it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "kernel_own.h"
+#include "log.h"
+#include "loop.h"
+#include "ownmsg.h"
+#include "seat.h"
+
+enum { WATCH_MS = 200 };
+
+/* JupyterLab takes a new header.session as a new kernel and drops what it had not
+ * handled yet: what is said about a process is said in that process's session. */
+static const char *session_of(const struct kernel *k)
+{
+    return k->session[0] != '\0' ? k->session : sessions_session(k->all);
+}
+
+static void tell(struct kernel *k, const char *session, enum channel channel, uint64_t addressee,
+                 const char *type, struct view parent, struct view content)
+{
+    autobuf struct buf header;
+
+    buf_init(&header, OWNMSG_MAX);
+    ownmsg_header(&header, type, session, NULL);
+    struct event ev = {
+        .kind = EVENT_KEEP,
+        .channel = channel,
+        .addressee = addressee,
+        .parts = { buf_view(&header), parent, VIEW_STR(OWNMSG_METADATA), content },
+    };
+    eventlog_add(k->log, &ev);
+    kernel_wake_clients(k);
+}
+
+void kernel_tell_status(struct kernel *k, const char *execution_state)
+{
+    autobuf struct buf content;
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_status(&content, execution_state);
+    for (struct seat *s = k->seats; s != NULL; s = s->next)
+        tell(k, s->sid, CHANNEL_IOPUB, s->number, "status", VIEW_STR("{}"), buf_view(&content));
+}
+
+void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
+{
+    autobuf struct buf content;
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_stream(&content, "stderr", text);
+    tell(k, session_of(k), CHANNEL_IOPUB, 0, "stream", parent, buf_view(&content));
+}
+
+static void tell_idle(struct kernel *k, struct view parent)
+{
+    autobuf struct buf content;
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_status(&content, "idle");
+    tell(k, session_of(k), CHANNEL_IOPUB, 0, "status", parent, buf_view(&content));
+}
+
+void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
+                       const char *evalue)
+{
+    autobuf struct buf content;
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_error_reply(&content, ename, evalue);
+    tell(k, session_of(k), q->channel, q->seat, "execute_reply", q->header, buf_view(&content));
+}
+
+void kernel_run_ended(struct kernel *k, const struct query *q)
+{
+    if (q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED)
+        return;
+    log_info("run_ended", "kernel=%s run=%llu state=%s interrupts=%u", k->id,
+             (unsigned long long)q->number, run_state_name(q->run.state), q->run.interrupts);
+}
+
+void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text)
+{
+    char line[400];
+
+    snprintf(line, sizeof line, "\n[holdcell] %s\n", text);
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (!q->is_run || run_ended(&q->run))
+            continue;
+        /* The reply had come, only its idle not: the run was over. */
+        run_end(&q->run, q->replied ? q->run.verdict : how);
+        if (!q->replied) {
+            kernel_tell_stream(k, q->header, line);
+            kernel_tell_reply(k, q, ename, text);
+        }
+        if (!q->idle)
+            tell_idle(k, q->header);
+        kernel_run_ended(k, q);
+    }
+    /* Nothing of this process is awaited any more. */
+    k->queries = queries_free(k->queries);
+    k->queries = queries_new();
+}
+
+/* ---- the watch ---- */
+
+/* 1 when the kernel has to be interrupted again. */
+static int watch_one(struct kernel *k, struct query *q, uint64_t now)
+{
+    enum run_due due = run_check(&q->run, now);
+
+    if (due == RUN_INTERRUPT_AGAIN) {
+        run_interrupt(&q->run, now);
+        return 1;
+    }
+    if (due != RUN_ENDED)
+        return 0;
+    if (run_wants_reply(&q->run) && !q->replied) {
+        q->replied = 1; /* one that comes later is a second one */
+        kernel_tell_reply(k, q, "KeyboardInterrupt",
+                          "interrupted; the kernel ended the cell without a reply");
+    }
+    kernel_run_ended(k, q);
+    queries_settle(k->queries, q);
+    return 0;
+}
+
+static void on_watch(void *arg)
+{
+    struct kernel *k = arg;
+    uint64_t now = loop_now_ms(sessions_loop(k->all));
+    int again = 0;
+
+    for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
+        next = queries_next(k->queries, q);
+        if (q->is_run && !run_ended(&q->run))
+            again |= watch_one(k, q, now);
+    }
+    if (again && k->phase == KERNEL_ALIVE)
+        kernel_send_interrupt(k);
+    if (queries_runs(k->queries) > 0)
+        return;
+    k->run_timer = loop_timer_close(k->run_timer);
+    seats_sweep(k);
+}
+
+void kernel_watch_runs(struct kernel *k)
+{
+    if (k->run_timer == NULL && queries_runs(k->queries) > 0)
+        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
+}

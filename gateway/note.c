@@ -1,0 +1,123 @@
+#include "note.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "jsonwrite.h"
+
+int note_encode(const struct note *n, struct buf *out, struct err *e)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+    const char *const texts[][2] = {
+        { "principal", n->principal }, { "id", n->id }, { "spec", n->spec_name }, { "key", n->key },
+        { "base", n->base },
+    };
+    const struct {
+        const char *key;
+        unsigned value;
+    } numbers[] = {
+        { "version", NOTE_VERSION },
+        { "spec_dir", n->spec_dir },
+        { "sockets_fd", n->sockets_fd != 0 },
+        { "interrupt_by_message", n->interrupt_by_message != 0 },
+        { "generation", n->generation },
+        { "fds", n->fds },
+    };
+
+    jsonwrite_object(&w);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        jsonwrite_key(&w, texts[i][0]);
+        jsonwrite_str(&w, texts[i][1]);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        jsonwrite_key(&w, numbers[i].key);
+        jsonwrite_uint(&w, numbers[i].value);
+    }
+    jsonwrite_end(&w);
+    return jsonwrite_finish(&w, e);
+}
+
+static int text(const json_t *o, const char *key, char *out, size_t out_n, struct err *e)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    if (s == NULL || strlen(s) >= out_n)
+        return err_set(e, HC_EPARSE, "note: '%s' is missing or too long", key);
+    snprintf(out, out_n, "%s", s);
+    return 0;
+}
+
+static int number(const json_t *o, const char *key, unsigned max, unsigned *ret, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+
+    if (!json_is_integer(v) || n < 0 || n > (json_int_t)max)
+        return err_set(e, HC_EPARSE, "note: '%s' is missing or out of range", key);
+    *ret = (unsigned)n;
+    return 0;
+}
+
+static int is_hex(const char *s)
+{
+    return s[strspn(s, "0123456789abcdef-")] == '\0';
+}
+
+static int read_fields(const json_t *o, struct note *n, struct err *e)
+{
+    unsigned version, fds, by_message, sockets_fd;
+    int rc = number(o, "version", NOTE_VERSION, &version, e);
+
+    if (rc == 0 && version != NOTE_VERSION)
+        rc = err_set(e, HC_EPARSE, "note: version %u", version);
+    if (rc == 0)
+        rc = text(o, "principal", n->principal, sizeof n->principal, e);
+    if (rc == 0)
+        rc = text(o, "id", n->id, sizeof n->id, e);
+    if (rc == 0)
+        rc = text(o, "spec", n->spec_name, sizeof n->spec_name, e);
+    if (rc == 0)
+        rc = text(o, "key", n->key, sizeof n->key, e);
+    if (rc == 0)
+        rc = text(o, "base", n->base, sizeof n->base, e);
+    if (rc == 0)
+        rc = number(o, "spec_dir", 255, &n->spec_dir, e);
+    if (rc == 0)
+        rc = number(o, "generation", INT32_MAX, &n->generation, e);
+    if (rc == 0)
+        rc = number(o, "sockets_fd", 1, &sockets_fd, e);
+    if (rc == 0)
+        rc = number(o, "interrupt_by_message", 1, &by_message, e);
+    if (rc == 0)
+        rc = number(o, "fds", (1u << NOTE_FDS) - 1, &fds, e);
+    if (rc < 0)
+        return rc;
+    n->sockets_fd = (int)sockets_fd;
+    n->interrupt_by_message = (int)by_message;
+    n->fds = fds;
+    if (!uuid_valid(n->id, strlen(n->id)))
+        return err_set(e, HC_EPARSE, "note: 'id' is no UUID");
+    if (!is_hex(n->key) || !is_hex(n->base))
+        return err_set(e, HC_EPARSE, "note: 'key' or 'base' is not hexadecimal");
+    return 0;
+}
+
+int note_decode(struct view bytes, struct note *ret, struct err *e)
+{
+    json_error_t je;
+    json_t *o = json_loadb((const char *)bytes.p, bytes.n, JSON_REJECT_DUPLICATES, &je);
+    struct note n = { 0 };
+
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return err_set(e, HC_EPARSE, "note: no JSON object");
+    }
+    int rc = read_fields(o, &n, e);
+    json_decref(o);
+    if (rc == 0)
+        *ret = n;
+    return rc;
+}

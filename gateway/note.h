@@ -1,0 +1,45 @@
+/*
+ * note - what the launcher keeps with a sandbox so that the next gateway can take
+ * its kernel over (LAUNCH_NOTE). Pure. Our own words come back, but they are
+ * checked all the same: another version may have written them.
+ */
+#ifndef HC_NOTE_H
+#define HC_NOTE_H
+
+#include "buf.h"
+#include "endpoints.h"
+#include "hex.h"
+#include "launchmsg.h"
+
+struct err;
+
+enum { NOTE_VERSION = 1 };
+
+/* The descriptors beside it, in this order, each only when its bit is set. */
+enum note_fd {
+    NOTE_RECIPE,      /* memfd: argv, request's and kernelspec's environment, cwd */
+    NOTE_INIT,        /* init's socket */
+    NOTE_SESSION_DIR, /* the session's run folder */
+    NOTE_TAIL,        /* read end of the kernel's output pipe */
+    NOTE_RUN_DIR,     /* the kernel's run folder */
+    NOTE_SOCKET,      /* its five sockets, O_PATH */
+    NOTE_FDS = NOTE_SOCKET + ENDPOINT_COUNT,
+};
+
+struct note {
+    char principal[64];
+    char id[UUID_TEXT];
+    char spec_name[LAUNCH_NAME_MAX + 1];
+    unsigned spec_dir;
+    int sockets_fd, interrupt_by_message;
+    unsigned generation; /* the last one that was asked for */
+    char key[KEY_TEXT];
+    char base[ENDPOINT_BASE]; /* of the sockets in the private directory; "" */
+    unsigned fds;             /* bits of enum note_fd */
+};
+
+int note_encode(const struct note *n, struct buf *out, struct err *e) MUST_CHECK;
+/* -HC_EPARSE tells the field. */
+int note_decode(struct view bytes, struct note *ret, struct err *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,369 @@
+#include "seat.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "err.h"
+#include "jmsg.h"
+#include "kernel_own.h"
+#include "link.h"
+#include "log.h"
+#include "loop.h"
+
+static void on_message(void *arg, const struct view *frames, size_t count)
+{
+    static struct log_limit limit;
+    struct seat_dealer *d = arg;
+    struct jmsg m;
+    struct jmsg_facts facts;
+    struct err e = { 0 };
+    char text[200];
+
+    if (link_take(d->seat->kernel->link, frames, count, &m, &facts, &e) == 0)
+        kernel_on_reply(d->seat, d->channel, &m, &facts);
+    else if (log_allowed(&limit, 20))
+        log_warn("message_dropped", "on=%s why=%s", channel_name(d->channel),
+                 log_escape(e.msg, strlen(e.msg), text, sizeof text));
+}
+
+static void on_writable(void *arg)
+{
+    struct seat_dealer *d = arg;
+
+    seat_resume(d->seat);
+}
+
+static int open_dealer(struct seat *s, enum channel channel, struct err *e)
+{
+    static const struct zsocket_ops ops = { .message = on_message, .writable = on_writable };
+    static const unsigned endpoints[SEAT_DEALERS] = {
+        [CHANNEL_SHELL] = ENDPOINT_SHELL,
+        [CHANNEL_CONTROL] = ENDPOINT_CONTROL,
+        [CHANNEL_STDIN] = ENDPOINT_STDIN,
+    };
+    struct seat_dealer *d = &s->dealers[channel];
+
+    if (d->socket != NULL || s->kernel->link == NULL)
+        return 0;
+    /* One identity for shell and stdin: the kernel asks for input under the
+     * routing frames of the request. Random, so that no other socket ever had it
+     * (a kernel without ROUTER_HANDOVER would ignore the second one). */
+    if (s->identity[0] == '\0')
+        random_text(s->identity, sizeof s->identity - 1);
+    return link_dealer(s->kernel->link, endpoints[channel], s->identity, &ops, d, &d->socket, e);
+}
+
+/* The stdin socket is there before the first request that may ask for input: the
+ * kernel's question goes to whoever is connected. */
+static void open_first(struct seat *s)
+{
+    struct err e = { 0 };
+
+    if (open_dealer(s, CHANNEL_SHELL, &e) < 0)
+        log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+}
+
+static void forget_held(struct seat *s)
+{
+    while (s->held != NULL) {
+        struct held *h = s->held;
+        s->held = h->next;
+        free(h->buffers);
+        free(h);
+    }
+    s->held_last = &s->held;
+    s->held_count = s->held_bytes = 0;
+}
+
+static void close_dealers(struct seat *s)
+{
+    for (unsigned i = 0; i < SEAT_DEALERS; i++)
+        s->dealers[i].socket = zsocket_close(s->dealers[i].socket);
+    s->identity[0] = '\0';
+}
+
+static struct seat *new_seat(struct kernel *k, const char *sid)
+{
+    struct seat *s = xcalloc(1, sizeof *s);
+    char made[33];
+
+    random_text(made, sizeof made - 1);
+    s->kernel = k;
+    s->number = ++k->next_seat;
+    s->returns = *sid != '\0';
+    s->sid = xstrdup(s->returns ? sid : made);
+    s->cursor = eventlog_end(k->log);
+    s->held_last = &s->held;
+    for (unsigned i = 0; i < SEAT_DEALERS; i++)
+        s->dealers[i] = (struct seat_dealer){ .seat = s, .channel = (enum channel)i };
+    s->next = k->seats;
+    if (s->next != NULL)
+        s->next->prev = s;
+    k->seats = s;
+    return s;
+}
+
+struct seat *seat_take(struct kernel *k, const char *sid)
+{
+    struct seat *s = k->seats;
+
+    while (s != NULL && (*sid == '\0' || !s->returns || strcmp(s->sid, sid) != 0))
+        s = s->next;
+    if (s == NULL)
+        s = new_seat(k, sid);
+    if (k->phase == KERNEL_ALIVE)
+        open_first(s);
+    return s;
+}
+
+void seat_end(struct seat *s)
+{
+    if (s->client != NULL)
+        client_orphan(s->client);
+    close_dealers(s);
+    forget_held(s);
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else
+        s->kernel->seats = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
+    free(s->sid);
+    free(s);
+}
+
+void seats_end_all(struct kernel *k)
+{
+    while (k->seats != NULL)
+        seat_end(k->seats);
+}
+
+static int has_runs(const struct seat *s)
+{
+    const struct queries *q = s->kernel->queries;
+
+    for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
+        if (r->seat == s->number && r->is_run && !run_ended(&r->run))
+            return 1;
+    }
+    return 0;
+}
+
+void seats_sweep(struct kernel *k)
+{
+    unsigned parked = 0;
+
+    for (struct seat *s = k->seats, *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->client != NULL)
+            continue;
+        if (!s->returns && !has_runs(s))
+            seat_end(s);
+        else
+            parked++;
+    }
+    while (parked > SEATS_PARKED_MAX) {
+        struct seat *oldest = NULL;
+        for (struct seat *s = k->seats; s != NULL; s = s->next) {
+            if (s->client == NULL && (oldest == NULL || s->parked_ms < oldest->parked_ms))
+                oldest = s;
+        }
+        seat_end(oldest);
+        parked--;
+    }
+}
+
+void seat_leave(struct seat *s)
+{
+    struct kernel *k = s->kernel;
+
+    s->client = NULL;
+    s->blocked = 0;
+    s->parked_ms = loop_now_ms(sessions_loop(k->all));
+    seats_sweep(k);
+}
+
+void seats_open(struct kernel *k)
+{
+    for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        if (s->client != NULL)
+            open_first(s);
+    }
+}
+
+void seats_close(struct kernel *k)
+{
+    for (struct seat *s = k->seats; s != NULL; s = s->next)
+        close_dealers(s);
+}
+
+void seats_forget_held(struct kernel *k)
+{
+    for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        forget_held(s);
+        if (s->blocked && s->client != NULL) {
+            s->blocked = 0;
+            client_writable_later(s->client);
+        }
+    }
+}
+
+/* ---- sending ---- */
+
+static int check_sizes(const struct jmsg *m, struct err *e)
+{
+    const struct jmsg_limits *max = &jmsg_limits_default;
+    size_t total = 0;
+
+    if (m->buffer_count + JMSG_FRAMES_FIXED > max->frames)
+        return err_set(e, HC_ELIMIT, "more than %u frames", max->frames);
+    for (unsigned i = 0; i < JMSG_PARTS + m->buffer_count; i++) {
+        size_t n = i < JMSG_PARTS ? m->parts[i].n : m->buffers[i - JMSG_PARTS].n;
+        total += n;
+        if (n > max->frame || total > max->message)
+            return err_set(e, HC_ELIMIT, "a message of more than %zu bytes", total);
+    }
+    return 0;
+}
+
+/* Takes the message to the kernel now. */
+static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
+                   const struct jmsg_facts *f, struct err *e)
+{
+    struct kernel *k = s->kernel;
+    struct seat_dealer *d = &s->dealers[channel];
+
+    if (channel != CHANNEL_STDIN && !kernel_may_query(s)) {
+        s->blocked = 1;
+        return err_set(e, EAGAIN, "too many requests without an answer");
+    }
+    int rc = open_dealer(s, channel, e);
+    if (rc == 0 && channel == CHANNEL_SHELL)
+        rc = open_dealer(s, CHANNEL_STDIN, e);
+    if (rc < 0)
+        return rc;
+    rc = link_send(k->link, d->socket, m, e);
+    if (rc == -EAGAIN)
+        s->blocked = 1;
+    if (rc < 0)
+        return rc;
+    if (channel != CHANNEL_STDIN)
+        kernel_note_query(s, channel, m, f);
+    return 0;
+}
+
+static int hold(struct seat *s, const struct client_message *c, struct err *e)
+{
+    const struct view *parts[EVENT_PARTS] = { &c->header, &c->parent_header, &c->metadata,
+                                              &c->content };
+    size_t n = 0;
+
+    for (unsigned i = 0; i < EVENT_PARTS; i++)
+        n += parts[i]->n;
+    for (size_t i = 0; i < c->buffer_count; i++)
+        n += c->buffers[i].n;
+    if (s->held_count >= SEAT_HELD_MAX ||
+        (s->held_count > 0 && s->held_bytes + n > SEAT_HELD_BYTES)) {
+        s->blocked = 1;
+        return err_set(e, EAGAIN, "the kernel is not ready");
+    }
+    struct held *h = malloc(sizeof *h + n);
+    struct view *buffers = calloc(c->buffer_count + 1, sizeof *buffers);
+    if (h == NULL || buffers == NULL) {
+        free(h);
+        free(buffers);
+        return err_set(e, HC_ELIMIT, "no memory for a message of %zu bytes", n);
+    }
+    *h = (struct held){
+        .channel = c->channel, .bytes = n, .buffers = buffers, .buffer_count = c->buffer_count
+    };
+    uint8_t *at = h->data;
+    for (size_t i = 0; i < EVENT_PARTS + c->buffer_count; i++) {
+        struct view from = i < EVENT_PARTS ? *parts[i] : c->buffers[i - EVENT_PARTS];
+        struct view *to = i < EVENT_PARTS ? &h->parts[i] : &buffers[i - EVENT_PARTS];
+        *to = (struct view){ at, from.n };
+        if (from.n > 0)
+            memcpy(at, from.p, from.n);
+        at += from.n;
+    }
+    *s->held_last = h;
+    s->held_last = &h->next;
+    s->held_count++;
+    s->held_bytes += n;
+    return 0;
+}
+
+static int accepts(const struct kernel *k)
+{
+    return k->phase == KERNEL_ALIVE && link_is_proven(k->link);
+}
+
+int seat_send(struct seat *s, const struct client_message *c, struct err *e)
+{
+    struct kernel *k = s->kernel;
+    struct jmsg m = { .parts = { c->header, c->parent_header, c->metadata, c->content },
+                      .buffers = c->buffers,
+                      .buffer_count = (unsigned)c->buffer_count };
+    struct jmsg_facts facts;
+
+    if (c->channel >= CHANNEL_IOPUB)
+        return 0; /* nothing of a client goes there */
+    int rc = check_sizes(&m, e);
+    if (rc == 0)
+        rc = jmsg_scan(&m, &jmsg_limits_default, &facts, e);
+    if (rc < 0)
+        return rc == -HC_ELIMIT ? rc : -HC_EPARSE;
+    if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
+        return 0; /* nobody will answer; the client hears of the end */
+    if (!accepts(k) || s->held != NULL)
+        return hold(s, c, e);
+    rc = forward(s, c->channel, &m, &facts, e);
+    if (rc < 0 && rc != -EAGAIN && rc != -HC_ELIMIT) {
+        log_warn("message_not_sent", "kernel=%s error=\"%s\"", k->id, e->msg);
+        return 0; /* no fault of the message */
+    }
+    return rc;
+}
+
+static void release(struct seat *s)
+{
+    struct err e = { 0 };
+
+    while (s->held != NULL) {
+        struct held *h = s->held;
+        struct jmsg m = { .buffers = h->buffers, .buffer_count = (unsigned)h->buffer_count };
+        struct jmsg_facts facts;
+        memcpy(m.parts, h->parts, sizeof m.parts);
+        int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
+        if (rc == 0)
+            rc = forward(s, h->channel, &m, &facts, &e);
+        if (rc == -EAGAIN)
+            return;
+        if (rc < 0)
+            log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+        s->held = h->next;
+        if (s->held == NULL)
+            s->held_last = &s->held;
+        s->held_count--;
+        s->held_bytes -= h->bytes;
+        free(h->buffers);
+        free(h);
+    }
+}
+
+void seat_resume(struct seat *s)
+{
+    if (!accepts(s->kernel))
+        return;
+    release(s);
+    if (s->held == NULL && s->blocked && s->client != NULL) {
+        s->blocked = 0;
+        client_writable_later(s->client);
+    }
+}
+
+void seats_release(struct kernel *k)
+{
+    for (struct seat *s = k->seats; s != NULL; s = s->next)
+        seat_resume(s);
+}

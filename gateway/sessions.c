@@ -1,0 +1,382 @@
+#include "sessions.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "endpoints.h"
+#include "err.h"
+#include "kernel_own.h"
+#include "kernelenv.h"
+#include "kernelspec.h"
+#include "log.h"
+#include "msgcodec.h"
+#include "sessions_own.h"
+
+enum {
+    SHUTDOWN_WAIT_MS = 5000,
+    INFO_TIMEOUT_MS = 60000,
+};
+
+static const uint64_t spool_max = 2ull << 30;
+
+/* ---- what kernels ask for ---- */
+
+struct loop *sessions_loop(const struct sessions *s)
+{
+    return s->loop;
+}
+
+struct launchclient *sessions_launcher(const struct sessions *s)
+{
+    return s->launcher;
+}
+
+struct zsockets *sessions_zsockets(const struct sessions *s)
+{
+    return s->zsockets;
+}
+
+struct turn *sessions_turn(const struct sessions *s)
+{
+    return s->turn;
+}
+
+/* One principal, one quota. */
+struct spool_quota *sessions_quota(struct sessions *s)
+{
+    return &s->quota;
+}
+
+const struct sessions_policy *sessions_policy(const struct sessions *s)
+{
+    return &s->policy;
+}
+
+const char *sessions_session(const struct sessions *s)
+{
+    return s->session;
+}
+
+struct kernel *sessions_by_number(struct sessions *s, uint64_t number)
+{
+    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+        if (k->number == number)
+            return k;
+    }
+    return NULL;
+}
+
+void sessions_add(struct sessions *s, struct kernel *k)
+{
+    k->prev = s->last;
+    k->next = NULL;
+    if (s->last != NULL)
+        s->last->next = k;
+    else
+        s->first = k;
+    s->last = k;
+    k->listed = 1;
+}
+
+void sessions_unlist(struct sessions *s, struct kernel *k)
+{
+    (void)s;
+    k->listed = 0;
+}
+
+void sessions_remove(struct sessions *s, struct kernel *k)
+{
+    if (k->prev == NULL && s->first != k)
+        return; /* never added */
+    if (k->prev != NULL)
+        k->prev->next = k->next;
+    else
+        s->first = k->next;
+    if (k->next != NULL)
+        k->next->prev = k->prev;
+    else
+        s->last = k->prev;
+}
+
+/* ---- events of the launcher ---- */
+
+static struct kernel *by_sandbox(struct sessions *s, uint64_t sandbox)
+{
+    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+        if (k->sandbox == sandbox)
+            return k;
+    }
+    return NULL;
+}
+
+static void on_event(void *arg, unsigned verb, const void *body)
+{
+    struct sessions *s = arg;
+    uint64_t sandbox;
+
+    memcpy(&sandbox, body, sizeof sandbox); /* the first field of each event */
+    struct kernel *k = by_sandbox(s, sandbox);
+    if (k == NULL)
+        return; /* of one that was stopped, or that nobody adopted yet */
+    if (verb == LAUNCH_KERNEL_EXITED) {
+        const struct launch_kernel_exited *x = body;
+        if (!k->process || x->generation != k->generation)
+            return;
+        k->exit = *x;
+        kernel_exited(k);
+    } else if (verb == LAUNCH_OUT_OF_MEMORY) {
+        const struct launch_out_of_memory *o = body;
+        log_warn("out_of_memory", "kernel=%s kills=%llu limit=%llu peak=%llu", k->id,
+                 (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
+                 (unsigned long long)o->memory_peak_bytes);
+    } else if (verb == LAUNCH_SANDBOX_GONE) {
+        autofree char *why = view_dup(((const struct launch_sandbox_gone *)body)->reason);
+        kernel_sandbox_gone(k, why);
+    }
+}
+
+/* ---- making and ending ---- */
+
+struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
+                              const struct sessions_policy *policy)
+{
+    struct sessions *s = xcalloc(1, sizeof *s);
+    struct err e = { 0 };
+
+    s->loop = l;
+    s->launcher = c;
+    s->specs = specs;
+    s->policy = *policy;
+    if (s->policy.shutdown_wait_ms == 0)
+        s->policy.shutdown_wait_ms = SHUTDOWN_WAIT_MS;
+    if (s->policy.kernel_info_timeout_ms == 0)
+        s->policy.kernel_info_timeout_ms = INFO_TIMEOUT_MS;
+    s->quota.max =
+        policy->spool_bytes_per_principal > 0 ? policy->spool_bytes_per_principal : spool_max;
+    random_text(s->session, sizeof s->session - 1);
+    s->turn = turn_new(l);
+    s->zsockets = zsockets_new(l, s->turn, &e);
+    if (s->zsockets == NULL) {
+        log_error("zmq", "error=\"%s\"", e.msg);
+        s->turn = turn_close(s->turn);
+        free(s);
+        return NULL;
+    }
+    launchclient_on_event(c, on_event, s);
+    return s;
+}
+
+struct sessions *sessions_free(struct sessions *s)
+{
+    if (s == NULL)
+        return NULL;
+    launchclient_on_event(s->launcher, NULL, NULL);
+    while (s->first != NULL)
+        kernel_free(s->first);
+    s->zsockets = zsockets_free(s->zsockets);
+    s->turn = turn_close(s->turn);
+    free(s);
+    return NULL;
+}
+
+static void all_gone(struct sessions *s)
+{
+    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+        if (k->phase != KERNEL_GONE)
+            return;
+    }
+    void (*done)(void *arg) = s->shutdown_done;
+    s->shutdown_done = NULL;
+    if (done != NULL)
+        done(s->shutdown_arg);
+}
+
+static void on_one_gone(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    (void)token;
+    (void)k;
+    (void)e;
+    all_gone(arg);
+}
+
+static void look_all_gone(void *arg)
+{
+    struct sessions *s = arg;
+
+    s->shutdown_timer = loop_timer_close(s->shutdown_timer);
+    all_gone(s);
+}
+
+void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg)
+{
+    s->shutdown_done = done;
+    s->shutdown_arg = arg;
+    s->stopping = 1;
+    for (struct kernel *k = s->first, *next; k != NULL; k = next) {
+        next = k->next;
+        if (k->phase == KERNEL_GONE)
+            continue;
+        if (k->client_end == CLIENT_DELETED)
+            k->client_end = CLIENT_SHUTDOWN;
+        kernel_delete(k, on_one_gone, s, 0);
+    }
+    /* done never runs inside this call, also when there is no kernel. */
+    s->shutdown_timer = loop_timer_start(s->loop, 0, 0, look_all_gone, s);
+}
+
+/* ---- kernels for fronts ---- */
+
+static int is_owned(const struct kernel *k, const struct principal *p)
+{
+    return k->listed && strcmp(k->principal.name, p->name) == 0;
+}
+
+struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id)
+{
+    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+        if (is_owned(k, p) && strcasecmp(k->id, id) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out,
+                        size_t max)
+{
+    size_t count = 0;
+
+    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+        if (!is_owned(k, p))
+            continue;
+        if (count < max)
+            out[count] = k;
+        count++;
+    }
+    return count;
+}
+
+static int add_strings(const json_t *argv, struct buf *out, struct err *e)
+{
+    size_t i;
+    json_t *v;
+
+    json_array_foreach(argv, i, v)
+    {
+        if (i >= LAUNCH_STRINGS_MAX || msg_strings_add(out, json_string_value(v)) < 0)
+            return err_set(e, EIO, "the kernelspec's argv is too long");
+    }
+    return 0;
+}
+
+static int add_spec_env(json_t *env, struct buf *out, struct err *e)
+{
+    const char *key;
+    json_t *v;
+    unsigned count = 0;
+
+    json_object_foreach(env, key, v)
+    {
+        autofree char *var = NULL;
+        if (asprintf(&var, "%s=%s", key, json_string_value(v)) < 0)
+            return err_set(e, ENOMEM, "no memory for the environment");
+        if (*key == '\0' || strchr(key, '=') != NULL)
+            continue;
+        if (++count > LAUNCH_STRINGS_MAX || msg_strings_add(out, var) < 0)
+            return err_set(e, EIO, "the kernelspec's environment is too large");
+    }
+    return 0;
+}
+
+static int fill_recipe(struct sessions *s, const struct kernel_request *r, struct kernelspec *spec,
+                       struct kernel_recipe *ret, struct err *e)
+{
+    const struct kernelenv env = { .request = r->env, .allow = s->policy.env_allow };
+
+    ret->spec_name = xstrdup(spec->name);
+    ret->spec_dir = spec->dir;
+    ret->sockets_fd = spec->sockets_fd;
+    ret->interrupt_by_message = spec->interrupt_by_message;
+    ret->cwd = kernelenv_cwd(r->path);
+    int rc = kernelenv_filter(&env, &ret->request_env, e);
+    if (rc == 0)
+        rc = add_strings(json_object_get(spec->spec, "argv"), &ret->argv, e);
+    if (rc == 0)
+        rc = add_spec_env(json_object_get(spec->spec, "env"), &ret->spec_env, e);
+    return rc;
+}
+
+static void choose_id(const char *asked, char out[UUID_TEXT])
+{
+    uint8_t raw[16];
+
+    if (asked != NULL) {
+        snprintf(out, UUID_TEXT, "%s", asked);
+        return;
+    }
+    random_bytes(raw, sizeof raw);
+    uuid_format(raw, out);
+}
+
+static int check_request(struct sessions *s, const struct principal *p,
+                         const struct kernel_request *r, struct err *e)
+{
+    if (s->stopping)
+        return err_set(e, HC_ESTATE, "the server is stopping");
+    if (r->kernel_id != NULL && !uuid_valid(r->kernel_id, strlen(r->kernel_id)))
+        return err_set(e, EINVAL, "kernel_id is no UUID");
+    size_t count = sessions_kernels(s, p, NULL, 0);
+    if (s->policy.max_kernels > 0 && count >= s->policy.max_kernels)
+        return err_set(e, HC_ELIMIT, "%zu kernels are running, the limit is %u", count,
+                       s->policy.max_kernels);
+    return 0;
+}
+
+static int begin_kernel(struct sessions *s, const struct principal *p,
+                        const struct kernel_request *r, struct kernel **ret, struct err *e)
+{
+    const char *name = s->policy.force_kernel != NULL ? s->policy.force_kernel : r->spec_name;
+    struct kernelspec *spec = NULL;
+    char id[UUID_TEXT];
+
+    int rc = check_request(s, p, r, e);
+    if (rc == 0)
+        rc = kernelspecs_find(s->specs, name != NULL ? name : kernelspecs_default(s->specs), &spec,
+                              e);
+    if (rc < 0)
+        return rc;
+    choose_id(r->kernel_id, id);
+    struct kernel *k = kernel_new(s, p, id);
+    rc = fill_recipe(s, r, spec, &k->recipe, e);
+    spec = kernelspec_free(spec);
+    if (rc < 0) {
+        kernel_free(k);
+        return rc;
+    }
+    sessions_add(s, k);
+    *ret = k;
+    return 0;
+}
+
+void sessions_create_kernel(struct sessions *s, const struct principal *p,
+                            const struct kernel_request *r, kernel_done_fn *done, void *arg,
+                            uint64_t token)
+{
+    struct err e = { 0 };
+    struct kernel *k = r->kernel_id != NULL ? sessions_find_kernel(s, p, r->kernel_id) : NULL;
+
+    if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING)) {
+        waiter_add(&k->started, done, arg, token);
+        return;
+    }
+    if (k != NULL) {
+        done(arg, token, k, NULL);
+        return;
+    }
+    if (begin_kernel(s, p, r, &k, &e) < 0) {
+        done(arg, token, NULL, &e);
+        return;
+    }
+    waiter_add(&k->started, done, arg, token);
+    kernel_start(k);
+}

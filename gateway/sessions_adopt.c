@@ -1,0 +1,214 @@
+/* Taking over what another gateway left: the launcher lists its sandboxes with
+ * the notes, and each becomes a kernel again, or is stopped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "kernel_own.h"
+#include "launchmsg.h"
+#include "log.h"
+#include "note.h"
+#include "recipe.h"
+#include "sessions_own.h"
+#include "tail.h"
+
+enum { KERNEL_NUMBER = 1 };
+
+static void on_stopped(void *arg, uint64_t token, struct launch_answer *a)
+{
+    (void)arg;
+    if (a->error != 0)
+        log_warn("orphan_stop", "sandbox=%llx error=\"%s\"", (unsigned long long)token, a->text);
+}
+
+/* A sandbox that nobody can talk to would live for ever. */
+static void stop_orphan(struct sessions *s, uint64_t sandbox, const char *why)
+{
+    struct launch_stop body = { .sandbox = sandbox };
+    struct err e = { 0 };
+
+    log_warn("orphan", "sandbox=%llx why=\"%s\"", (unsigned long long)sandbox, why);
+    if (launchclient_ask(s->launcher, LAUNCH_STOP, &body, NULL, 0, on_stopped, s, sandbox, &e) < 0)
+        log_error("orphan_stop", "error=\"%s\"", e.msg);
+}
+
+static int find_info(struct view kernels, struct launch_kernel_info *ret)
+{
+    for (size_t at = 0; at + sizeof *ret <= kernels.n; at += sizeof *ret) {
+        memcpy(ret, kernels.p + at, sizeof *ret);
+        if (ret->kernel == KERNEL_NUMBER)
+            return 1;
+    }
+    return 0;
+}
+
+/* Sorts the descriptors by what the note says they are. */
+static int sort_fds(const struct note *n, struct launch_answer *a, int *sorted, struct err *e)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < NOTE_FDS; i++)
+        count += (n->fds >> i) & 1;
+    if (count != a->fd_count)
+        return err_set(e, HC_EPARSE, "%u descriptors, the note names %u", a->fd_count, count);
+    count = 0;
+    for (unsigned i = 0; i < NOTE_FDS; i++)
+        sorted[i] = (n->fds >> i) & 1 ? a->fds[count++] : -1;
+    if (sorted[NOTE_RECIPE] < 0 || sorted[NOTE_INIT] < 0 || sorted[NOTE_SESSION_DIR] < 0)
+        return err_set(e, HC_EPARSE, "the note lacks descriptors");
+    return 0;
+}
+
+static int keep(int fd, struct err *e)
+{
+    int kept = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+    if (fd >= 0 && kept < 0)
+        return err_sys(e, errno, "keep a descriptor");
+    return kept;
+}
+
+static int fill(struct kernel *k, const struct launch_listed *listed, const struct note *n,
+                const int *fds, struct err *e)
+{
+    int rc = recipe_read(fds[NOTE_RECIPE], &k->recipe, e);
+
+    if (rc < 0)
+        return rc;
+    k->recipe.spec_name = xstrdup(n->spec_name);
+    k->recipe.spec_dir = n->spec_dir;
+    k->recipe.sockets_fd = n->sockets_fd;
+    k->recipe.interrupt_by_message = n->interrupt_by_message;
+    k->sandbox = listed->sandbox;
+    k->limits = listed->limits;
+    k->generation = n->generation;
+    memcpy(k->key, n->key, sizeof k->key);
+    k->endpoints.dir_fd = k->all->policy.private_dir_fd;
+    memcpy(k->endpoints.base, n->base, sizeof k->endpoints.base);
+    for (unsigned i = 0; i < ENDPOINT_COUNT; i++)
+        k->endpoints.fds[i] = keep(fds[NOTE_SOCKET + i], e);
+    k->init_fd = keep(fds[NOTE_INIT], e);
+    k->session_dir_fd = keep(fds[NOTE_SESSION_DIR], e);
+    k->run_dir_fd = keep(fds[NOTE_RUN_DIR], e);
+    int tail = keep(fds[NOTE_TAIL], e);
+    if (tail >= 0)
+        k->tail = tail_new(k->all->loop, tail);
+    if (k->init_fd < 0 || k->session_dir_fd < 0)
+        return -EMFILE;
+    return 0;
+}
+
+/* Goes on from where the process is. */
+static void resume(struct kernel *k, const struct launch_kernel_info *info, int known)
+{
+    int has_sockets =
+        k->recipe.sockets_fd ? k->endpoints.base[0] != '\0' : k->endpoints.fds[0] >= 0;
+
+    restarts_started(&k->restarts, loop_now_ms(k->all->loop));
+    if (known && info->generation > k->generation)
+        k->generation = info->generation;
+    if (known && info->running && info->generation == k->generation && has_sockets) {
+        k->process = 1;
+        k->adopted = 1;
+        k->activity.state = ACTIVITY_BUSY; /* until its shell answers */
+        kernel_connect(k);
+        return;
+    }
+    if (known && info->running && info->generation == k->generation && k->run_dir_fd >= 0) {
+        k->process = 1;
+        kernel_await_sockets(k);
+        return;
+    }
+    /* It died while no gateway looked, or was started and its key is not known, or
+     * was never started: a new process in the same sandbox. */
+    snprintf(k->death, sizeof k->death, "lost while the gateway was restarted");
+    if (known && !info->running && info->generation == k->generation) {
+        k->death[0] = '\0';
+        k->exit =
+            (struct launch_kernel_exited){ .exit_code = info->exit_code, .signo = info->signo };
+    }
+    kernel_exited(k);
+}
+
+static int adopt_one(struct sessions *s, const struct launch_listed *listed,
+                     struct launch_answer *a, struct err *e)
+{
+    struct launch_kernel_info info = { 0 };
+    struct principal p = { 0 };
+    struct note n;
+    int fds[NOTE_FDS];
+
+    int rc = note_decode(listed->note, &n, e);
+    if (rc == 0)
+        rc = sort_fds(&n, a, fds, e);
+    if (rc < 0)
+        return rc;
+    memcpy(p.name, n.principal, sizeof p.name);
+    if (sessions_find_kernel(s, &p, n.id) != NULL)
+        return err_set(e, EEXIST, "kernel %s is there already", n.id);
+    struct kernel *k = kernel_new(s, &p, n.id);
+    rc = fill(k, listed, &n, fds, e);
+    if (rc < 0) {
+        /* The names of its sockets stay for nobody: they go with the private directory. */
+        kernel_free(k);
+        return rc;
+    }
+    sessions_add(s, k);
+    int known = find_info(listed->kernels, &info);
+    log_info("kernel_adopted", "kernel=%s generation=%u running=%d", k->id, k->generation,
+             known && info.running);
+    resume(k, &info, known);
+    return 0;
+}
+
+static void finish(struct sessions *s)
+{
+    void (*done)(void *arg) = s->adopt_done;
+
+    s->adopt_done = NULL;
+    if (done != NULL)
+        done(s->adopt_arg);
+}
+
+static void ask_next(struct sessions *s, uint64_t after);
+
+static void on_listed(void *arg, uint64_t token, struct launch_answer *a)
+{
+    struct sessions *s = arg;
+    struct err e = { 0 };
+
+    (void)token;
+    if (a->error != 0) {
+        log_error("adopt", "error=\"%s\"", a->text);
+        finish(s);
+        return;
+    }
+    const struct launch_listed *listed = a->body;
+    if (listed->sandbox == 0) {
+        finish(s);
+        return;
+    }
+    if (adopt_one(s, listed, a, &e) < 0)
+        stop_orphan(s, listed->sandbox, e.msg);
+    ask_next(s, listed->sandbox);
+}
+
+static void ask_next(struct sessions *s, uint64_t after)
+{
+    struct launch_list body = { .after = after };
+    struct err e = { 0 };
+
+    if (launchclient_ask(s->launcher, LAUNCH_LIST, &body, NULL, 0, on_listed, s, 0, &e) < 0) {
+        log_error("adopt", "error=\"%s\"", e.msg);
+        finish(s);
+    }
+}
+
+void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg)
+{
+    s->adopt_done = done;
+    s->adopt_arg = arg;
+    ask_next(s, 0);
+}

@@ -1,0 +1,30 @@
+/* sessions_own - what sessions.c and sessions_adopt.c share; nobody else includes it. */
+#ifndef HC_SESSIONS_OWN_H
+#define HC_SESSIONS_OWN_H
+
+#include "eventlog.h"
+#include "launchclient.h"
+#include "loop.h"
+#include "sessions.h"
+#include "turn.h"
+#include "zsocket.h"
+
+struct sessions {
+    struct loop *loop; /* borrowed, as launcher and specs */
+    struct launchclient *launcher;
+    struct kernelspecs *specs;
+    struct sessions_policy policy;
+    struct turn *turn; /* owned */
+    struct zsockets *zsockets;
+    struct kernel *first, *last; /* owned list, in start order */
+    struct spool_quota quota;
+    char session[33]; /* the gateway's own message session */
+    int stopping;
+    void (*shutdown_done)(void *arg);
+    void *shutdown_arg;
+    struct loop_timer *shutdown_timer;
+    void (*adopt_done)(void *arg);
+    void *adopt_arg;
+};
+
+#endif
