@@ -11,12 +11,12 @@
 #include "seat.h"
 
 struct client {
-    struct kernel *kernel; /* borrowed; NULL once another socket took the seat */
-    struct seat *seat;     /* likewise */
-    struct turn *turn;     /* borrowed */
+    struct kernel *kernel;     /* borrowed; NULL once another socket took the seat */
+    struct seat *seat;         /* likewise */
+    struct deferred *deferred; /* borrowed */
     struct client_ops ops;
     void *arg; /* borrowed */
-    struct turn_node node;
+    struct deferred_node node;
     int told;     /* readable() was called, client_next() did not return 0 yet */
     int writable; /* owed */
     int ending, end_now, ended;
@@ -34,7 +34,7 @@ const char *channel_name(enum channel c)
 
 static void free_client(struct client *c)
 {
-    turn_remove(c->turn, TURN_WORK, &c->node);
+    deferred_remove(c->deferred, DEFERRED_WORK, &c->node);
     buf_free(&c->header);
     buf_free(&c->content);
     free(c);
@@ -83,7 +83,7 @@ static void on_turn(void *arg)
 static void call_later(struct client *c)
 {
     if (!c->detached)
-        turn_add(c->turn, TURN_WORK, &c->node);
+        deferred_add(c->deferred, DEFERRED_WORK, &c->node);
 }
 
 void client_writable_later(struct client *c)
@@ -141,9 +141,9 @@ int client_attach(struct kernel *k, const char *session_id, const struct client_
     }
     struct client *c = xcalloc(1, sizeof *c);
     *c = (struct client){
-        .kernel = k, .seat = s, .turn = sessions_turn(k->all), .ops = *ops, .arg = arg
+        .kernel = k, .seat = s, .deferred = sessions_deferred(k->all), .ops = *ops, .arg = arg
     };
-    c->node = (struct turn_node){ .fn = on_turn, .arg = c };
+    c->node = (struct deferred_node){ .fn = on_turn, .arg = c };
     buf_init(&c->header, OWNMSG_MAX);
     buf_init(&c->content, OWNMSG_MAX);
     s->client = c;

@@ -1,25 +1,233 @@
-/* Stands in until the loop, the fronts and the sessions are put together: says
- * that it is ready, answers nothing, ends at SIGTERM or with the launcher. */
+/* Puts the gateway together: descriptors and settings in, then the loop until
+ * SIGTERM or the launcher's end. */
 #include "gateway.h"
 
-#include <poll.h>
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-int gateway_main(const struct gateway_args *args)
+#include "err.h"
+#include "front.h"
+#include "gateway_settings.h"
+#include "kernelspec.h"
+#include "launchclient.h"
+#include "log.h"
+#include "loop.h"
+#include "sessions.h"
+
+enum { END_MAX_MS = 9000 }; /* of an orderly end; who waits for us gives 10 s */
+
+struct gateway {
+    struct gateway_args args; /* descriptors are owned */
+    struct loop *loop;
+    struct launchclient *launcher;
+    struct kernelspecs *specs;
+    struct sessions *sessions;
+    struct front *front;
+    struct gateway_settings settings;
+    struct loop_poll *signals;
+    int signal_fd;
+    struct loop_timer *late;
+    int stopping, front_done, sessions_done;
+    int status; /* of the exit */
+};
+
+/* Whatever goes wrong later, this process gains nothing and shows nothing: its
+ * memory holds the token and the keys of all kernels. */
+static int harden(struct err *e)
+{
+    struct rlimit none = { 0, 0 }, files;
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys(e, errno, "set no_new_privs");
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(e, errno, "make the process not dumpable");
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys(e, errno, "forbid core files");
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max; /* each client of a kernel costs several */
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static void end_when_done(struct gateway *g)
+{
+    if (g->front_done && g->sessions_done)
+        loop_stop(g->loop);
+}
+
+static void on_front_done(void *arg)
+{
+    struct gateway *g = arg;
+
+    g->front = NULL;
+    g->front_done = 1;
+    end_when_done(g);
+}
+
+static void on_sessions_done(void *arg)
+{
+    struct gateway *g = arg;
+
+    g->sessions_done = 1;
+    end_when_done(g);
+}
+
+static void on_late(void *arg)
+{
+    struct gateway *g = arg;
+
+    log_warn("shutdown_late", "front=%d kernels=%d", g->front_done, g->sessions_done);
+    g->late = loop_timer_close(g->late);
+    loop_stop(g->loop);
+}
+
+static void begin_end(struct gateway *g)
+{
+    if (g->stopping)
+        return;
+    g->stopping = 1;
+    log_info("gateway_stopping", "keep=%d", g->settings.keep_kernels);
+    g->late = loop_timer_start(g->loop, END_MAX_MS, 0, on_late, g);
+    g->front_done = g->front == NULL;
+    if (g->front != NULL)
+        front_stop(g->front, on_front_done, g);
+    if (g->settings.keep_kernels)
+        g->sessions_done = 1;
+    else
+        sessions_shutdown(g->sessions, on_sessions_done, g);
+    end_when_done(g);
+}
+
+static void on_signal(void *arg, int events)
+{
+    struct gateway *g = arg;
+    struct signalfd_siginfo s;
+
+    (void)events;
+    while (read(g->signal_fd, &s, sizeof s) == sizeof s) {
+        if (s.ssi_signo != SIGHUP) /* ignored, as upstream does */
+            begin_end(g);
+    }
+}
+
+/* Without the launcher no kernel lives; the supervisor starts both anew. */
+static void on_launcher_lost(void *arg)
+{
+    struct gateway *g = arg;
+
+    g->status = 1;
+    loop_stop(g->loop);
+}
+
+/* ---- the start ---- */
+
+static void tell_ready(struct gateway *g)
+{
+    if (g->args.ready_fd >= 0 && write(g->args.ready_fd, "r", 1) < 0)
+        log_warn("ready", "error=\"%s\"", strerror(errno));
+    closep(&g->args.ready_fd);
+    g->args.ready_fd = -1;
+}
+
+static void on_adopted(void *arg)
+{
+    struct gateway *g = arg;
+    struct err e = { 0 };
+
+    if (g->stopping)
+        return;
+    if (front_start(g->loop, g->sessions, g->specs, &g->settings.front, g->args.listen_fd,
+                    &g->front, &e) < 0) {
+        log_error("front_start", "error=\"%s\"", e.msg);
+        g->status = 1;
+        loop_stop(g->loop);
+        return;
+    }
+    log_info("gateway_ready", "pid=%d", (int)getpid());
+    tell_ready(g);
+}
+
+/* Before any thread of ZMQ exists, so that all inherit the mask. */
+static int watch_signals(struct gateway *g, struct err *e)
 {
     sigset_t set;
 
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGQUIT);
+    sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return err_sys(e, errno, "block signals");
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a spool above RLIMIT_FSIZE is a write error */
+    g->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return g->signal_fd < 0 ? err_sys(e, errno, "make a signalfd") : 0;
+}
+
+static int start(struct gateway *g, struct err *e)
+{
+    int rc = harden(e);
+
+    if (rc == 0)
+        rc = gateway_settings_read(g->args.settings_fd, &g->settings, e);
+    if (rc == 0)
+        rc = watch_signals(g, e);
+    if (rc < 0)
+        return rc;
+    closep(&g->args.settings_fd);
+    g->args.settings_fd = -1;
+    g->settings.policy.private_dir_fd = g->args.dir_fd;
+    g->loop = loop_new();
+    g->signals = loop_poll_start(g->loop, g->signal_fd, LOOP_READ, on_signal, g);
+    g->launcher = launchclient_new(g->loop, g->args.launcher_fd);
+    launchclient_on_lost(g->launcher, on_launcher_lost, g);
+    g->specs = kernelspecs_new(g->settings.kernel_path, g->settings.allowed_kernels,
+                               g->settings.default_kernel);
+    g->sessions = sessions_new(g->loop, g->launcher, g->specs, &g->settings.policy);
+    if (g->sessions == NULL)
+        return err_set(e, EIO, "no ZMQ context");
+    sessions_adopt(g->sessions, on_adopted, g);
+    return 0;
+}
+
+/* After an orderly end everything is given back; a leak shows in the sanitizer.
+ * After another one the process simply ends: its connections are in use. */
+static void clean_up(struct gateway *g)
+{
+    g->late = loop_timer_close(g->late);
+    g->signals = loop_poll_close(g->signals);
+    g->sessions = sessions_free(g->sessions);
+    g->launcher = launchclient_free(g->launcher);
+    g->specs = kernelspecs_free(g->specs);
+    g->loop = loop_free(g->loop);
+    closep(&g->signal_fd);
+    closep(&g->args.listen_fd);
+    closep(&g->args.dir_fd);
+    gateway_settings_free(&g->settings);
+}
+
+int gateway_main(const struct gateway_args *args)
+{
+    struct gateway g = { .args = *args, .signal_fd = -1 };
+    struct err e = { 0 };
+
+    if (start(&g, &e) < 0) {
+        log_error("gateway_start", "error=\"%s\"", e.msg);
         return 1;
-    int signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-    if (signal_fd < 0 || (args->ready_fd >= 0 && write(args->ready_fd, "r", 1) != 1))
-        return 1;
-    struct pollfd p[] = { { .fd = signal_fd, .events = POLLIN }, { .fd = args->launcher_fd } };
-    while (poll(p, 2, -1) < 0)
-        ;
-    return p[0].revents != 0 ? 0 : 1;
+    }
+    loop_run(g.loop);
+    if (g.front_done && g.sessions_done)
+        clean_up(&g);
+    log_info("gateway_ended", "status=%d", g.status);
+    return g.status;
 }

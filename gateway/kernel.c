@@ -31,7 +31,7 @@ struct kernel *kernel_new(struct sessions *all, const struct principal *p, const
     k->log = eventlog_new(sessions_policy(all)->private_dir_fd, sessions_quota(all), NULL);
     k->queries = queries_new();
     k->client_end = CLIENT_DELETED;
-    k->reap = (struct turn_node){ .fn = on_reap, .arg = k };
+    k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     recipe_init(&k->recipe);
     activity_start(&k->activity, clock_realtime_us());
     return k;
@@ -48,7 +48,7 @@ static void free_waiters(struct waiter **list)
 
 void kernel_free(struct kernel *k)
 {
-    turn_remove(sessions_turn(k->all), TURN_WORK, &k->reap);
+    deferred_remove(sessions_deferred(k->all), DEFERRED_WORK, &k->reap);
     sessions_remove(k->all, k);
     k->timer = loop_timer_close(k->timer);
     k->run_timer = loop_timer_close(k->run_timer);
@@ -70,7 +70,7 @@ void kernel_free(struct kernel *k)
 void kernel_client_left(struct kernel *k)
 {
     if (k->phase == KERNEL_GONE && k->connections == 0)
-        turn_add(sessions_turn(k->all), TURN_WORK, &k->reap);
+        deferred_add(sessions_deferred(k->all), DEFERRED_WORK, &k->reap);
 }
 
 const char *kernel_phase_name(enum kernel_phase p)

@@ -10,7 +10,7 @@
 #include "query.h"
 #include "recipe.h"
 #include "restarts.h"
-#include "turn.h"
+#include "deferred.h"
 
 struct jmsg;
 struct jmsg_facts;
@@ -91,7 +91,7 @@ struct kernel {
     int was_ready;                    /* of the process that exited */
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
-    struct turn_node reap;            /* frees the kernel outside of callbacks */
+    struct deferred_node reap;            /* frees the kernel outside of callbacks */
     struct {
         uint64_t state_claims, second_replies, unasked, input, malformed;
     } dropped;
@@ -163,7 +163,7 @@ void kernel_end_clients(struct kernel *k, enum client_end why, int now);
 struct loop *sessions_loop(const struct sessions *s);
 struct launchclient *sessions_launcher(const struct sessions *s);
 struct zsockets *sessions_zsockets(const struct sessions *s);
-struct turn *sessions_turn(const struct sessions *s);
+struct deferred *sessions_deferred(const struct sessions *s);
 struct spool_quota *sessions_quota(struct sessions *s);
 const struct sessions_policy *sessions_policy(const struct sessions *s);
 const char *sessions_session(const struct sessions *s); /* the gateway's own message session */

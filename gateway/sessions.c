@@ -37,9 +37,9 @@ struct zsockets *sessions_zsockets(const struct sessions *s)
     return s->zsockets;
 }
 
-struct turn *sessions_turn(const struct sessions *s)
+struct deferred *sessions_deferred(const struct sessions *s)
 {
-    return s->turn;
+    return s->deferred;
 }
 
 /* One principal, one quota. */
@@ -155,11 +155,11 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
     s->quota.max =
         policy->spool_bytes_per_principal > 0 ? policy->spool_bytes_per_principal : spool_max;
     random_text(s->session, sizeof s->session - 1);
-    s->turn = turn_new(l);
-    s->zsockets = zsockets_new(l, s->turn, &e);
+    s->deferred = deferred_new(l);
+    s->zsockets = zsockets_new(l, s->deferred, &e);
     if (s->zsockets == NULL) {
         log_error("zmq", "error=\"%s\"", e.msg);
-        s->turn = turn_close(s->turn);
+        s->deferred = deferred_close(s->deferred);
         free(s);
         return NULL;
     }
@@ -175,7 +175,7 @@ struct sessions *sessions_free(struct sessions *s)
     while (s->first != NULL)
         kernel_free(s->first);
     s->zsockets = zsockets_free(s->zsockets);
-    s->turn = turn_close(s->turn);
+    s->deferred = deferred_close(s->deferred);
     free(s);
     return NULL;
 }

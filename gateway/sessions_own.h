@@ -6,7 +6,7 @@
 #include "launchclient.h"
 #include "loop.h"
 #include "sessions.h"
-#include "turn.h"
+#include "deferred.h"
 #include "zsocket.h"
 
 struct sessions {
@@ -14,7 +14,7 @@ struct sessions {
     struct launchclient *launcher;
     struct kernelspecs *specs;
     struct sessions_policy policy;
-    struct turn *turn; /* owned */
+    struct deferred *deferred; /* owned */
     struct zsockets *zsockets;
     struct kernel *first, *last; /* owned list, in start order */
     struct spool_quota quota;

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <zmq.h>
 
+#include "deferred.h"
 #include "err.h"
 #include "log.h"
 #include "loop.h"
-#include "turn.h"
 
 enum {
     SOCKETS_MAX = 32768,
@@ -56,12 +56,12 @@ struct frames {
 };
 
 struct zsockets {
-    struct loop *loop; /* borrowed */
-    struct turn *turn; /* borrowed */
+    struct loop *loop;         /* borrowed */
+    struct deferred *deferred; /* borrowed */
     void *ctx;
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
-    struct turn_node reaper;
+    struct deferred_node reaper;
     struct loop_timer *blocked_timer;
     unsigned blocked;
     unsigned long long monitors;      /* names given */
@@ -531,19 +531,19 @@ struct zsocket *zsocket_close(struct zsocket *s)
     flight_drop(s->flight);
     zsocket_replace(s, NULL);
     s->closed = 1;
-    turn_add(z->turn, TURN_WORK, &z->reaper);
+    deferred_add(z->deferred, DEFERRED_WORK, &z->reaper);
     return NULL;
 }
 
-struct zsockets *zsockets_new(struct loop *l, struct turn *t, struct err *e)
+struct zsockets *zsockets_new(struct loop *l, struct deferred *t, struct err *e)
 {
     struct zsockets *z = xcalloc(1, sizeof *z);
 
     z->loop = l;
-    z->turn = t;
+    z->deferred = t;
     z->sockets.next = z->sockets.prev = &z->sockets;
     z->dirty.dirty_next = z->dirty.dirty_prev = &z->dirty;
-    z->reaper = (struct turn_node){ .fn = reap, .arg = z };
+    z->reaper = (struct deferred_node){ .fn = reap, .arg = z };
     z->ctx = zmq_ctx_new();
     if (z->ctx == NULL || zmq_ctx_set(z->ctx, ZMQ_MAX_SOCKETS, SOCKETS_MAX) < 0) {
         int code = errno;
@@ -558,7 +558,7 @@ struct zsockets *zsockets_free(struct zsockets *z)
 {
     if (z == NULL)
         return NULL;
-    turn_remove(z->turn, TURN_WORK, &z->reaper);
+    deferred_remove(z->deferred, DEFERRED_WORK, &z->reaper);
     reap(z);
     check(z->sockets.next == &z->sockets);
     loop_hooks(z->loop, NULL, NULL, NULL);

@@ -14,7 +14,7 @@
 
 struct err;
 struct loop;
-struct turn;
+struct deferred;
 struct zsocket;
 struct zsockets; /* the ZMQ context and all its sockets */
 
@@ -46,7 +46,7 @@ struct zsocket_options {
         behind; /* DEALER: what has arrived on this one is read first; borrowed, see zsocket_close() */
 };
 
-struct zsockets *zsockets_new(struct loop *l, struct turn *t, struct err *e);
+struct zsockets *zsockets_new(struct loop *l, struct deferred *t, struct err *e);
 struct zsockets *zsockets_free(struct zsockets *z); /* all sockets are closed by then */
 
 /* Connects once; there is no reconnect. */

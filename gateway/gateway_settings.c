@@ -1,0 +1,122 @@
+#include "gateway_settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "err.h"
+#include "settings.h"
+#include "version.h"
+
+static int read_blob(int fd, struct buf *out, struct err *e)
+{
+    off_t at = 0;
+
+    for (;;) {
+        if (buf_reserve(out, 4096) < 0)
+            return err_set(e, EMSGSIZE, "settings of more than %d bytes", SETTINGS_MAX);
+        ssize_t n = pread(fd, buf_tail(out), 4096, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys(e, errno, "read the settings");
+        if (n == 0)
+            return 0;
+        buf_commit(out, (size_t)n);
+        at += n;
+    }
+}
+
+static void read_env(struct gateway_settings *s, struct view blob)
+{
+    size_t cursor = 0, count = 0;
+    const char *var;
+
+    s->env_server = xcalloc(SETTINGS_COUNT_MAX + 1, sizeof *s->env_server);
+    while (count < SETTINGS_COUNT_MAX && (var = settings_next(blob, "env.", &cursor)) != NULL)
+        s->env_server[count++] = (char *)(uintptr_t)var;
+    s->policy.env_server = s->env_server;
+}
+
+static int read_front(struct gateway_settings *s, struct view blob, struct err *e)
+{
+    static const uint64_t unset = UINT64_MAX;
+    uint64_t ping_ms;
+
+    int rc = settings_number(blob, "ws-ping-interval-ms", unset, &ping_ms, e);
+    if (rc < 0)
+        return rc;
+    s->front = (struct front_config){
+        .token = settings_text(blob, "token", NULL),
+        .base_url = settings_text(blob, "base-url", NULL),
+        .version = HOLDCELL_VERSION,
+        .allow_origin = settings_text(blob, "allow-origin", NULL),
+        .allow_credentials = settings_text(blob, "allow-credentials", NULL),
+        .allow_headers = settings_text(blob, "allow-headers", NULL),
+        .allow_methods = settings_text(blob, "allow-methods", NULL),
+        .expose_headers = settings_text(blob, "expose-headers", NULL),
+        .max_age = settings_text(blob, "cors-max-age", NULL),
+        .no_list_kernels = settings_flag(blob, "no-list-kernels"),
+        .ws_ping_set = ping_ms != unset,
+        .ws_ping_ms = ping_ms != unset ? ping_ms : 0,
+    };
+    return 0;
+}
+
+static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
+{
+    uint64_t max_kernels, info_ms;
+
+    int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
+    if (rc == 0)
+        rc = settings_number(blob, "kernel-info-timeout-ms", 0, &info_ms, e);
+    if (rc < 0)
+        return rc;
+    s->policy = (struct sessions_policy){
+        .max_kernels = max_kernels < 1000000 ? (unsigned)max_kernels : 1000000,
+        .force_kernel = settings_text(blob, "force-kernel", NULL),
+        .env_allow = settings_text(blob, "env-allow", NULL),
+        .runtime = settings_text(blob, "runtime", NULL),
+        .private_dir_fd = -1,
+        .kernel_info_timeout_ms = info_ms,
+    };
+    read_env(s, blob);
+    return 0;
+}
+
+int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e)
+{
+    struct gateway_settings s = { 0 };
+
+    /* Room to see that it is longer than allowed. */
+    buf_init(&s.blob, SETTINGS_MAX + 8192);
+    int rc = read_blob(fd, &s.blob, e);
+    struct view blob = buf_view(&s.blob);
+    if (rc == 0)
+        rc = settings_check(blob, e);
+    if (rc == 0)
+        rc = read_policy(&s, blob, e);
+    if (rc == 0)
+        rc = read_front(&s, blob, e);
+    if (rc == 0 && settings_text(blob, "token", NULL) == NULL && !settings_flag(blob, "no-auth"))
+        rc = err_set(e, EINVAL, "settings name neither a token nor no-auth");
+    if (rc < 0) {
+        gateway_settings_free(&s);
+        return rc;
+    }
+    s.kernel_path = settings_text(blob, "kernel-path", "");
+    s.allowed_kernels = settings_text(blob, "allowed-kernels", NULL);
+    s.default_kernel = settings_text(blob, "default-kernel", NULL);
+    s.keep_kernels = strcmp(settings_text(blob, "on-exit", "stop"), "keep") == 0;
+    *ret = s;
+    return 0;
+}
+
+void gateway_settings_free(struct gateway_settings *s)
+{
+    if (s->blob.data != NULL)
+        explicit_bzero(s->blob.data, s->blob.size);
+    buf_free(&s->blob);
+    free(s->env_server);
+    *s = (struct gateway_settings){ 0 };
+}

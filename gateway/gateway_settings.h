@@ -1,0 +1,23 @@
+/* gateway_settings - the settings blob (settings.h) as what the modules take. */
+#ifndef HC_GATEWAY_SETTINGS_H
+#define HC_GATEWAY_SETTINGS_H
+
+#include "buf.h"
+#include "front.h"
+#include "sessions.h"
+
+struct err;
+
+struct gateway_settings {
+    struct buf blob; /* owned; everything else borrows from it */
+    struct front_config front;
+    struct sessions_policy policy; /* without private_dir_fd */
+    const char *kernel_path, *allowed_kernels, *default_kernel;
+    char **env_server; /* owned array */
+    int keep_kernels;
+};
+
+int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) MUST_CHECK;
+void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
+
+#endif
