@@ -50,9 +50,9 @@ static int find_runtime(const char *option, const char *bin, char out[PATH_MAX],
         if (is_runtime(places[i]) && realpath(places[i], out) != NULL)
             return 0;
     }
-    return err_set(
-        e, ENOENT,
-        "no Python runtime for kernels: run ./quickstart.sh once, or name one by --runtime");
+    return err_set(e, ENOENT,
+                   "no Python runtime for kernels: run ./quickstart.sh or runtime/build.sh, or "
+                   "name one by --runtime");
 }
 
 int siblings_find(const char *runtime, struct siblings *ret, struct err *e)

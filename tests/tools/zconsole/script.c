@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -419,8 +420,8 @@ static int cmd_crash(struct script *s, char *args, struct err *e)
 {
     (void)args;
     (void)!send(s->launcher.fd, "garbage", 7, MSG_NOSIGNAL);
-    char byte;
-    (void)!recv(s->launcher.fd, &byte, 1, 0); /* the launcher ends us */
+    struct pollfd end = { .fd = s->launcher.fd, .events = POLLRDHUP };
+    (void)!poll(&end, 1, WAIT_MS); /* the launcher ends us */
     return err_set(e, HC_EGONE, "the launcher dropped a malformed packet");
 }
 

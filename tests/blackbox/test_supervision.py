@@ -1,0 +1,399 @@
+"""The life of the three processes: supervisor, launcher, gateway. Most tests put the console in the
+gateway's place (HOLDCELL_GATEWAY), so that they say nothing about HTTP."""
+
+import fcntl
+import os
+import re
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from server import BIN, Server, cgroups_of, children_of, descendants_of, free_port, read, status_of, wait_for
+
+TOOLS = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests")
+ID_BASE = 0x70000000
+
+CREATE = "create"
+KERNEL = "start python3 1 1 fds {python} -P -m holdcell_kernel -f {{connection_file}}"
+STAY = "wait gone"
+
+
+def runtime():
+    for place in (os.environ.get("HOLDCELL_RUNTIME"), os.path.join(os.path.dirname(BIN), "..", "runtime"),
+                  "/opt/holdcell/runtime/current"):
+        if place and os.path.isdir(place):
+            return os.path.realpath(place)
+    pytest.skip("no runtime is built")
+
+
+def script(*lines):
+    return "\n".join(lines).format(python=runtime() + "/bin/python3")
+
+
+class Supervised(Server):
+    """A server whose gateway is the console with these scripts."""
+
+    def __init__(self, *options, first=(CREATE, KERNEL, STAY), then=("list", STAY), **kw):
+        env = {"HOLDCELL_GATEWAY": TOOLS + "/zconsole", "SCRIPT": script(*first), "SCRIPT2": script(*then)}
+        super().__init__("--env-inherit", "SCRIPT,SCRIPT2", *options, env=env, **kw)
+
+    def says(self, text, count=1):
+        def said():
+            if self.proc.poll() is not None:
+                raise AssertionError(f"server ended with {self.proc.returncode}:\n{self.log()[-3000:]}")
+            return self.log().count(text) >= count
+        said.__doc__ = f"{text!r} in the log"
+        try:
+            return wait_for(said)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.log()[-3000:]}") from None
+
+    def ready(self):
+        self.spawn()
+        self.says(f"holdcell serving on http://127.0.0.1:{self.port}/")
+        return self
+
+    def process(self, name):
+        if name != "gateway":
+            return super().process(name)
+        launcher = super().process("launcher")
+        for pid in children_of(launcher) if launcher else []:
+            if read(f"/proc/{pid}/cmdline").split("\0")[1:2] == ["gateway"]:
+                return pid
+        return 0
+
+    def sandboxed(self):
+        """Host pids of all processes that belong to sessions."""
+        skip = {self.process("launcher"), self.process("gateway")}
+        return [p for p in descendants_of(self.proc.pid) if p not in skip]
+
+
+@pytest.fixture
+def supervised():
+    own = []
+
+    def make(*options, **kw):
+        own.append(Supervised(*options, **kw))
+        return own[-1]
+    yield make
+    for s in own:
+        s.close()
+
+
+def alive(pid):
+    """The process runs: it is there and no zombie."""
+    return status_of(pid).get("State", "Z")[0] not in "ZX"
+
+
+def slot_is_free(slot):
+    with open(f"/run/holdcell/instances/{slot}") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def uids_of_slot(slot):
+    """Processes anywhere on the host that run under one of the instance's ids."""
+    low, high = ID_BASE + slot * 0x10000, ID_BASE + slot * 0x10000 + 0xffff
+    out = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        uid = status_of(pid).get("Uid", "0").split()[0]
+        if low <= int(uid) <= high:
+            out.append(int(pid))
+    return out
+
+
+def assert_nothing_left(slot, pids):
+    wait_for(lambda: not any(alive(p) for p in pids))
+    assert [p for p in uids_of_slot(slot) if alive(p)] == []
+    assert cgroups_of(slot) == []
+    assert slot_is_free(slot)
+    assert f"holdcell-{slot}" not in read("/proc/self/mountinfo")
+
+
+# --- the gateway ------------------------------------------------------------------
+
+def test_a_killed_gateway_comes_back_and_finds_the_sandbox_with_its_note(supervised):
+    s = supervised(first=(CREATE, KERNEL, "note remembered", STAY)).ready()
+    s.says("ready: kernel=1")
+    kernels, gateway = s.sandboxed(), s.process("gateway")
+    os.kill(gateway, signal.SIGKILL)
+    s.says("listed: note=remembered fds=1 kernel=1-1 running=1")
+    assert s.process("gateway") not in (0, gateway)
+    assert s.sandboxed() == kernels and all(alive(p) for p in kernels)
+
+
+def test_a_gateway_that_sends_nonsense_is_replaced_and_nothing_else_happens(supervised):
+    s = supervised(first=(CREATE, KERNEL, "note kept", "crash", STAY)).ready()
+    s.says("listed: note=kept fds=1 kernel=1-1 running=1")
+    launcher = s.process("launcher")
+    assert "event=gateway_ended" in s.log()
+    assert all(alive(p) for p in s.sandboxed()) and alive(launcher)
+    assert "event=launcher_ended" not in s.log()
+
+
+def test_connections_wait_while_the_gateway_is_replaced(supervised):
+    s = supervised().ready()
+    s.says("ready: kernel=1")
+    os.kill(s.process("gateway"), signal.SIGKILL)
+    with socket.create_connection(("127.0.0.1", s.port), timeout=10):
+        pass
+    s.says("listed:")
+
+
+def test_the_gateway_has_no_power(supervised):
+    s = supervised().ready()
+    st = status_of(s.process("gateway"))
+    assert st["Uid"].split() == [str(ID_BASE + s.slot() * 0x10000 + 1)] * 4
+    assert st["Gid"].split() == [str(ID_BASE + s.slot() * 0x10000 + 1)] * 4
+    assert st["Groups"].split() == []
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(st[name], 16) == 0, name
+    assert st["NoNewPrivs"].strip() == "1"
+
+
+# --- the launcher -----------------------------------------------------------------
+
+def test_a_killed_launcher_takes_all_sandboxes_along_and_comes_back(supervised):
+    s = supervised(first=(CREATE, KERNEL, STAY)).ready()
+    s.says("ready: kernel=1")
+    old = s.sandboxed()
+    launcher = s.process("launcher")
+    assert len(old) >= 2
+    os.kill(launcher, signal.SIGKILL)
+    s.says("ready: kernel=1", 2)            # the new launcher works
+    assert s.process("launcher") not in (0, launcher)
+    assert not any(os.path.exists(f"/proc/{p}") for p in old)   # reaped too
+    assert s.slot() == 0 or s.slot() > 0
+    groups = [g for g in cgroups_of(s.slot()) if re.search(r"/s/[^/]+$", g)]
+    assert len({os.path.basename(g) for g in groups}) <= 1, groups   # of the new session only
+
+
+def test_a_killed_supervisor_takes_everything_along_and_the_next_one_sweeps(supervised):
+    s = supervised().ready()
+    s.says("ready: kernel=1")
+    slot, below = s.slot(), descendants_of(s.proc.pid)
+    s.proc.kill()
+    s.proc.wait()
+    wait_for(lambda: not any(alive(p) for p in below))
+    s.ready()
+    s.says("ready: kernel=1", 2)
+    assert s.slot() == slot
+    s.stop()
+    assert_nothing_left(slot, below)
+
+
+def test_a_launcher_that_cannot_start_ends_the_server_with_its_reason(supervised):
+    s = supervised()
+    s.env["HOLDCELL_GATEWAY"] = "/there/is/no/such/program"
+    s.spawn()
+    assert s.proc.wait(60) == 1
+    assert "/there/is/no/such/program" in s.log()
+    assert "serving on" not in s.log()
+
+
+def test_a_gateway_that_cannot_start_ends_the_server(supervised):
+    s = supervised()
+    s.env["HOLDCELL_GATEWAY"] = "/bin/false"
+    s.spawn()
+    assert s.proc.wait(60) == 1
+    assert "event=gateway_does_not_start" in s.log()
+
+
+# --- the end ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT])
+def test_at_the_end_nothing_is_left(supervised, signo):
+    s = supervised(first=(CREATE, KERNEL, CREATE, KERNEL, STAY)).ready()
+    s.says("ready: kernel=1", 2)
+    slot, pids = s.slot(), descendants_of(s.proc.pid)
+    assert cgroups_of(slot) != []
+    s.proc.send_signal(signo)
+    assert s.proc.wait(10) == 0, s.log()
+    assert_nothing_left(slot, pids)
+
+
+def test_the_end_comes_in_time_when_the_launcher_hangs(supervised):
+    s = supervised().ready()
+    s.says("ready: kernel=1")
+    slot, pids = s.slot(), descendants_of(s.proc.pid)
+    os.kill(s.process("launcher"), signal.SIGSTOP)
+    s.proc.send_signal(signal.SIGTERM)
+    s.proc.send_signal(signal.SIGTERM)      # the second one says: now
+    assert s.proc.wait(30) == 0, s.log()
+    assert_nothing_left(slot, pids)
+
+
+def test_the_gateways_directory_is_its_own_and_emptied_at_the_start(supervised):
+    s = supervised()
+    os.makedirs(s.state + "/gateway/old/deep")
+    os.symlink("/etc", s.state + "/gateway/old/link")
+    open(s.state + "/gateway/old/deep/file", "w").close()
+    s.ready()
+    st = os.stat(s.state + "/gateway")
+    assert (st.st_uid, st.st_mode & 0o777) == (ID_BASE + s.slot() * 0x10000 + 1, 0o700)
+    assert os.listdir(s.state + "/gateway") == []
+    assert os.path.exists("/etc/passwd")
+
+
+# --- several -------------------------------------------------------------------------
+
+def test_two_instances_share_neither_ids_nor_groups_nor_ends(supervised):
+    a, b = supervised().ready(), supervised().ready()
+    a.says("ready: kernel=1")
+    b.says("ready: kernel=1")
+    assert a.slot() != b.slot()
+    uids = [{status_of(p)["Uid"].split()[0] for p in s.sandboxed()} for s in (a, b)]
+    assert not uids[0] & uids[1]
+    slot, pids = a.slot(), descendants_of(a.proc.pid)
+    others = b.sandboxed()
+    assert a.stop() == 0
+    assert_nothing_left(slot, pids)
+    assert all(alive(p) for p in others) and cgroups_of(b.slot()) != []
+
+
+def test_a_state_directory_in_use_is_named_with_its_holder(supervised):
+    a = supervised().ready()
+    b = supervised()
+    b.state = a.state
+    b.spawn()
+    assert b.proc.wait(30) == 1
+    assert a.state in b.log() and f"pid {a.proc.pid}" in b.log()
+    assert a.process("gateway")
+
+
+def test_a_port_in_use_is_named(supervised):
+    a = supervised().ready()
+    b = supervised()
+    b.port = a.port
+    b.spawn()
+    assert b.proc.wait(30) == 1
+    assert f"--listen: bind 127.0.0.1:{a.port}" in b.log()
+
+
+# --- options ---------------------------------------------------------------------------
+
+def serve(*options, env=None):
+    port = free_port()
+    return subprocess.run([BIN, "serve", "--listen", f"127.0.0.1:{port}", *options], capture_output=True, text=True,
+                          timeout=60, env={**os.environ, "HOLDCELL_GATEWAY": "/bin/false", **(env or {})})
+
+
+LATER = ["prespawn", "seed-notebook", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy",
+         "iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key", "tls-client-ca"]
+
+
+@pytest.mark.parametrize("options, part", [
+    *[([f"--{name}", "1"], f"--{name}") for name in LATER],
+    (["--iopub-msg-rate", "5"], "--iopub-msg-rate"),
+    (["--iopub-data-rate", "5"], "--iopub-data-rate"),
+    (["--on-exit", "keep"], "--on-exit"),
+    (["--on-exit", "explode"], "--on-exit"),
+    (["--memory-md", "5"], "did you mean --memory-mb?"),
+    (["--memory-mb", "lots"], "--memory-mb"),
+    (["--memory-mb", "1"], "--memory-mb"),
+    (["--cpus", "0"], "--cpus"),
+    (["--pids"], "--pids"),
+    (["--no-auth=1"], "--no-auth"),
+    (["--no-auth", "--token", "t"], "--no-auth"),
+    (["--token", ""], "--token"),
+    (["--token", "two words"], "--token"),
+    (["--token-file", "/no/such/file"], "--token-file"),
+    (["--base-url", "nothing"], "--base-url"),
+    (["--base-url", "/a?b"], "--base-url"),
+    (["--listen", "somewhere:80"], "--listen"),
+    (["--listen", "127.0.0.1:65536"], "--listen"),
+    (["--listen", "0.0.0.0:0"], "--listen"),
+    (["--listen", "[::]:0", "--no-auth"], "--no-auth"),
+    (["--kernel-path", "/a::/b"], "--kernel-path"),
+    (["--env-inherit", "A,,B"], "--env-inherit"),
+    (["--runtime", "/no/such/runtime"], "--runtime"),
+    (["word"], "word"),
+], ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_a_wrong_option_is_named_and_nothing_starts(options, part):
+    got = serve(*options)
+    assert got.returncode in (1, 2), got.stderr
+    assert part in got.stderr
+    assert "launcher_started" not in got.stderr and "serving" not in got.stdout
+
+
+def test_the_default_state_directory_is_per_port(supervised):
+    s = supervised()
+    at = s.argv().index("--state-dir")
+    s.argv = lambda: Supervised.argv(s)[:at] + Supervised.argv(s)[at + 2:]
+    s.ready()
+    assert os.stat(f"/var/lib/holdcell/{s.port}").st_mode & 0o777 == 0o711
+    s.stop()
+    for name in ("lock", "gateway"):
+        path = f"/var/lib/holdcell/{s.port}/{name}"
+        (os.rmdir if os.path.isdir(path) else os.remove)(path)
+    os.rmdir(f"/var/lib/holdcell/{s.port}")
+
+
+# --- the token ---------------------------------------------------------------------------
+
+def assert_nowhere(s, secret):
+    for pid in [s.proc.pid] + descendants_of(s.proc.pid):
+        for name in ("cmdline", "environ"):
+            assert secret not in read(f"/proc/{pid}/{name}"), (pid, name)
+    assert secret not in s.log()
+
+
+@pytest.mark.parametrize("how", ["--token T", "--token=T", "--token-file", "HOLDCELL_TOKEN", "KG_AUTH_TOKEN"])
+def test_the_token_shows_in_no_command_line_environment_or_log(supervised, tmp_path, how):
+    secret = "s3cret-that-nobody-may-see"
+    s = supervised(token=None)
+    argv = [a for a in s.argv() if a != "--no-auth"]
+    if how.startswith("--token-file"):
+        (tmp_path / "t").write_text(secret + "\n")
+        argv += ["--token-file", str(tmp_path / "t")]
+    elif how.startswith("--"):
+        argv += how.replace("T", secret).split(" ")
+    else:
+        s.env[how] = secret
+    s.argv = lambda: argv
+    s.ready()
+    assert_nowhere(s, secret)
+    assert "token of this run" not in s.log()
+
+
+def test_without_a_token_one_is_made_and_told_once(supervised):
+    s = supervised(token=None)
+    argv = [a for a in s.argv() if a != "--no-auth"]
+    s.argv = lambda: argv
+    s.ready()
+    told = re.findall(r"^token of this run: ([0-9a-f]{48})$", s.log(), re.M)
+    assert len(told) == 1
+    for pid in [s.proc.pid] + descendants_of(s.proc.pid):
+        assert told[0] not in read(f"/proc/{pid}/cmdline") + read(f"/proc/{pid}/environ")
+
+
+def test_ipv6_loopback_and_a_port_of_the_kernels_choice(supervised):
+    s = supervised()
+    argv = s.argv()
+    argv[argv.index("--listen") + 1] = "[::1]:0"
+    s.argv = lambda: argv
+    s.spawn()
+    s.says("holdcell serving on http://[::1]:")
+    port = int(re.search(r"http://\[::1\]:(\d+)/", s.log()).group(1))
+    with socket.create_connection(("::1", port), timeout=10):
+        pass
+
+
+# --- version ------------------------------------------------------------------------------
+
+def test_version_tells_commit_libraries_and_build():
+    got = subprocess.run([BIN, "version"], capture_output=True, text=True, timeout=60)
+    assert got.returncode == 0
+    for part in ("commit ", "libuv ", "libzmq ", "jansson ", "OpenSSL ", "build "):
+        assert part in got.stdout
+
+
+def test_an_unknown_command_shows_the_known_ones():
+    got = subprocess.run([BIN, "srve"], capture_output=True, text=True, timeout=60)
+    assert got.returncode == 2
+    assert "srve" in got.stderr and "serve" in got.stderr and "gateway " not in got.stderr
