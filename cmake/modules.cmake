@@ -21,10 +21,10 @@ function(hc_unit_tests folder)
   endforeach()
 endfunction()
 
-# hc_fuzzers(libs...): one harness per tests/fuzz/fuzz_*.c. With HOLDCELL_FUZZ a
-# libFuzzer program; else a replay of its corpus, run by ctest.
-function(hc_fuzzers)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+# hc_fuzzers(folder libs...): one harness per tests/fuzz/<folder>/fuzz_*.c. With
+# HOLDCELL_FUZZ a libFuzzer program; else a replay of its corpus, run by ctest.
+function(hc_fuzzers folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/${folder}/fuzz_*.c)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     string(REPLACE "fuzz_" "" subject ${name})
