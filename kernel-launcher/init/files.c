@@ -85,7 +85,7 @@ int files_open(const char *path, uint32_t flags, uint32_t mode, struct init_stat
 {
     autoclose int fd = -1;
     struct stat st;
-    int how;
+    int how = 0;
     int r = open_flags(flags, &how, e);
 
     if (r < 0)

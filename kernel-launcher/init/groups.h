@@ -1,6 +1,8 @@
 /*
  * groups - the process groups that INIT_SPAWN made: who may be killed by number,
- * and whose end is still to be told.
+ * and whose end is still to be told. A program that leaves its group (setsid) is
+ * out of their reach and ends with the session: a cgroup leaf for each group is the
+ * launcher's to make, and is not made yet.
  */
 #ifndef HC_GROUPS_H
 #define HC_GROUPS_H

@@ -97,7 +97,7 @@ static int enter(struct walk *w, const char *name, struct err *e)
 static int leave(struct walk *w, struct err *e)
 {
     autoclose int fd = openat(w->fd, "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    struct place here;
+    struct place here = { 0, 0 };
     int r;
 
     if (fd < 0)
