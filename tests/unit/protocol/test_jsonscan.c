@@ -145,8 +145,7 @@ static void a_text_that_is_not_json_is_refused(void **state)
         "/**/1",
         "\f1",
         "\xef\xbb\xbf{}",
-        "\xc2\xa0"
-        "1",
+        "\xc2\xa0\x31",
         "nan",
         "NAN",
         "inf",
