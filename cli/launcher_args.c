@@ -33,6 +33,15 @@ static void add_number(struct args *a, const char *name, uint64_t value)
         add(a, "--%s=%" PRIu64, name, value);
 }
 
+/* A server that shall hold more kernels needs room for as many sandboxes. */
+static void add_sessions(struct args *a, uint64_t max_kernels)
+{
+    enum { USUAL = 1024, MOST = 16384 }; /* the launcher's default and its bound */
+
+    if (max_kernels > USUAL)
+        add_number(a, "max-sessions", max_kernels < MOST ? max_kernels : MOST);
+}
+
 /* The launcher takes whole numbers only: processor time goes in thousandths. */
 static void add_limits(struct args *a, const struct serve_options *o)
 {
@@ -64,6 +73,7 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "--settings-fd=4");
     add(&a, "--ready-fd=5");
     add(&a, "--dir-fd=6");
+    add_sessions(&a, o->max_kernels);
     add_limits(&a, o);
     return a.list;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "buf.h"
@@ -155,6 +156,8 @@ static int run(struct server *s)
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
     };
+    const struct rlimit no_core = { 0, 0 }; /* the token would be in it */
+    setrlimit(RLIMIT_CORE, &no_core);
     serve_options_free(&s->options); /* the token lives on in the sealed memfd alone */
     int status = supervise(&plan);
 

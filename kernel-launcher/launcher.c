@@ -399,9 +399,11 @@ int launcher_turn(struct launcher *l, int timeout_ms)
         return 0;
     size_t n = fill_polls(l);
     if (poll(l->polled, n, timeout) < 0) {
-        if (errno != EINTR)
-            log_error("poll", "errno=%d", errno);
-        return 1;
+        if (errno == EINTR || errno == EAGAIN || errno == ENOMEM)
+            return 1;
+        log_error("poll", "errno=%d", errno);
+        l->failed = 1;
+        return 0;
     }
     now = clock_ms();
     short gateway_events = l->polled[1].revents;

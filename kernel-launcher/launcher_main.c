@@ -19,6 +19,8 @@
 #include "sandbox.h"
 #include "session_limits.h"
 
+enum { NOFILE_WANTED = 1 << 20 };
+
 /* Opened once; see gatewayproc.h. */
 static int open_program(const char *path, int *ret, struct err *e)
 {
@@ -33,21 +35,30 @@ static int open_program(const char *path, int *ret, struct err *e)
     return 0;
 }
 
+/* A session costs about twenty descriptors here, a client some in the gateway,
+ * which inherits the limit. Raising the hard one needs CAP_SYS_RESOURCE. */
+static int raise_nofile(struct err *e)
+{
+    struct rlimit r, more = { NOFILE_WANTED, NOFILE_WANTED };
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return err_sys(e, errno, "RLIMIT_NOFILE");
+    if (r.rlim_max < NOFILE_WANTED && setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return 0;
+    r.rlim_cur = r.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+        return err_sys(e, errno, "RLIMIT_NOFILE");
+    return 0;
+}
+
 /* Nothing that was inherited reaches a sandbox or, by accident, a gateway: those
  * that a gateway gets are duplicated for it. */
 static int close_on_exec(struct err *e)
 {
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
-        return err_sys(e, errno, "RLIMIT_NOFILE");
     for (int fd = 3; fd < 64; fd++) {
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && errno != EBADF)
             return err_sys(e, errno, "close-on-exec");
     }
-    r.rlim_cur = r.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &r) < 0)
-        return err_sys(e, errno, "RLIMIT_NOFILE");
     return 0;
 }
 
@@ -105,6 +116,8 @@ static int run(int argc, char **argv, struct err *e)
 
     if (rc == 0)
         rc = close_on_exec(e);
+    if (rc == 0)
+        rc = raise_nofile(e);
     if (rc < 0)
         return rc;
     if (getsid(0) != getpid() && setsid() < 0)

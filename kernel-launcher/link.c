@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -25,9 +27,10 @@ struct link {
     int fd;
     struct waiting *first, **end;
     size_t packets, bytes, fds;
-    struct buf out;    /* one packet, encoded */
-    uint8_t *in;       /* one packet, received */
-    struct err broken; /* code != 0: of no use any more */
+    uint64_t unread_ms; /* since when the socket may hold unread packets; 0: it held none */
+    struct buf out;     /* one packet, encoded */
+    uint8_t *in;        /* one packet, received */
+    struct err broken;  /* code != 0: of no use any more */
     int closed;
 };
 
@@ -106,6 +109,14 @@ void link_break(struct link *l, const char *fmt, ...)
     va_end(ap);
 }
 
+/* 1 when the gateway has not read all that was sent. */
+static int has_unread(const struct link *l)
+{
+    int bytes = 0;
+
+    return ioctl(l->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
 /* 1: sent; 0: the socket is full; negative: the link is broken now. */
 static int send_packet(struct link *l, const uint8_t *bytes, size_t n, const int *fds,
                        unsigned fd_count)
@@ -177,6 +188,8 @@ void link_send(struct link *l, const struct msg_spec *spec, uint64_t request, in
         return;
     }
     struct view v = buf_view(&l->out);
+    if (l->unread_ms == 0 || !has_unread(l))
+        l->unread_ms = clock_ms();
     if (l->first == NULL && send_packet(l, v.p, v.n, fds, fd_count) != 0)
         return;
     enqueue(l, v, fds, fd_count);
@@ -201,11 +214,19 @@ void link_flush(struct link *l)
 
 uint64_t link_patience_ends(const struct link *l)
 {
-    return l->first != NULL ? l->first->since_ms + LINK_PATIENCE_MS : 0;
+    if (l->first != NULL)
+        return l->first->since_ms + LINK_PATIENCE_MS;
+    return l->unread_ms != 0 ? l->unread_ms + LINK_SILENCE_MS : 0;
 }
 
 void link_check_patience(struct link *l, uint64_t now_ms)
 {
+    if (l->unread_ms != 0 && now_ms >= l->unread_ms + LINK_SILENCE_MS) {
+        if (has_unread(l))
+            link_break(l, "does not read: a message lies unread since %d s",
+                       LINK_SILENCE_MS / 1000);
+        l->unread_ms = 0;
+    }
     if (l->first != NULL && now_ms >= l->first->since_ms + LINK_PATIENCE_MS)
         link_break(l, "does not read: a packet waits since %d s", LINK_PATIENCE_MS / 1000);
 }
@@ -264,6 +285,7 @@ int link_receive(struct link *l, struct link_packet *ret)
             link_break(l, "receive: %s", strerror(errno));
         return 0;
     }
+    l->unread_ms = l->unread_ms != 0 ? clock_ms() : 0; /* who asks is alive */
     unsigned fd_count = take_descriptors(&m, &p);
     p.bytes = (struct view){ l->in, (size_t)n };
     if (n == 0) {

@@ -18,6 +18,8 @@ enum {
     LINK_QUEUE_BYTES = 4 * 1024 * 1024,
     LINK_QUEUE_FDS = 1024,
     LINK_PATIENCE_MS = 10000, /* the oldest waiting packet may be so old */
+    LINK_SILENCE_MS =
+        30000, /* so long something may lie unread in the socket while nothing comes */
 };
 
 struct link *link_new(int fd); /* takes a non-blocking SEQPACKET socket */
@@ -48,8 +50,9 @@ const char *link_broken(const struct link *l);
 int link_closed(const struct link *l); /* 1: it broke because the gateway closed its end */
 void link_break(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* When the oldest waiting packet is too old: the monotonic time in ms at which to
- * call link_check_patience(), which breaks the link then; 0 when nothing waits. */
+/* A gateway that hangs does not read. The monotonic time in ms at which to call
+ * link_check_patience(), which breaks the link when the oldest waiting packet is
+ * too old, or when what was sent lies unread too long; 0 when nothing is due. */
 uint64_t link_patience_ends(const struct link *l);
 void link_check_patience(struct link *l, uint64_t now_ms);
 

@@ -9,6 +9,14 @@
  * another order than their requests (STOP waits for processes to be gone). A
  * request that failed is answered by LAUNCH_ERROR.
  *
+ * What ends the gateway, because no race can explain it: an unknown verb, a
+ * broken field, wrong descriptors, request number 0, kernel or generation 0, a
+ * signal outside the list, START_KERNEL of a kernel that runs or with a generation
+ * that does not rise, SEAL of a kernel without a run folder; and not reading.
+ * Errors that a sane gateway meets: HC_EGONE (sandbox or kernel has just ended),
+ * HC_ELIMIT (names the limit), ECANCELED (the server stops: nothing new starts),
+ * ETIMEDOUT (killed, but not gone in time), or the errno of the step that failed.
+ *
  * Descriptors received belong to the receiver.
  */
 #ifndef HC_LAUNCHMSG_H
@@ -83,7 +91,8 @@ enum {
 struct launch_start {
     uint64_t sandbox;
     uint32_t kernel;     /* 1..LAUNCH_KERNELS_MAX, of the gateway's choice */
-    uint32_t generation; /* rises with every start of that kernel; 1 is the first */
+    uint32_t generation; /* rises with every start of that kernel; 1 is the first; a start that
+                          * failed did not use it up */
     uint32_t flags;
     uint32_t
         spec_dir; /* index of the kernel path directory, in the order of --kernel-path, the runtime's own last */

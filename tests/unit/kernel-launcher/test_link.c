@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -61,16 +62,21 @@ static uint64_t read_request(struct pair *p)
     return head.request;
 }
 
+/* Packets are queued because the socket is full. */
+static int is_waiting(struct pair *p)
+{
+    return (link_events(p->link) & POLLOUT) != 0;
+}
+
 static void packets_wait_for_a_slow_reader_and_keep_their_order(void **state)
 {
     struct pair *p = *state;
     uint64_t sent = 0, read = 0;
 
-    while (link_patience_ends(p->link) == 0) /* until the socket is full */
+    while (!is_waiting(p)) /* until the socket is full */
         send_done(p, ++sent);
     for (int i = 0; i < 100; i++)
         send_done(p, ++sent);
-    assert_true(link_events(p->link) & 4 /* POLLOUT */);
     while (read < sent) {
         uint64_t got = read_request(p);
 
@@ -79,7 +85,7 @@ static void packets_wait_for_a_slow_reader_and_keep_their_order(void **state)
         else
             assert_int_equal(got, ++read);
     }
-    assert_int_equal(link_patience_ends(p->link), 0);
+    assert_false(is_waiting(p));
     assert_null(link_broken(p->link));
 }
 
@@ -100,7 +106,7 @@ static void patience_with_the_oldest_packet_ends(void **state)
 {
     struct pair *p = *state;
 
-    while (link_patience_ends(p->link) == 0)
+    while (!is_waiting(p))
         send_done(p, 1);
     uint64_t end = link_patience_ends(p->link);
     assert_true(end <= clock_ms() + LINK_PATIENCE_MS);
@@ -108,6 +114,27 @@ static void patience_with_the_oldest_packet_ends(void **state)
     assert_null(link_broken(p->link));
     link_check_patience(p->link, end);
     assert_non_null(link_broken(p->link));
+}
+
+static void a_message_that_lies_unread_for_long_breaks_the_link(void **state)
+{
+    struct pair *p = *state;
+
+    assert_int_equal(link_patience_ends(p->link), 0);
+    send_done(p, 1);
+    uint64_t end = link_patience_ends(p->link);
+    assert_true(end > clock_ms() + LINK_PATIENCE_MS);
+    assert_int_equal(read_request(p), 1);
+    link_check_patience(p->link, end); /* it was read in time */
+    assert_null(link_broken(p->link));
+    assert_int_equal(link_patience_ends(p->link), 0);
+
+    send_done(p, 2);
+    end = link_patience_ends(p->link);
+    link_check_patience(p->link, end - 1);
+    assert_null(link_broken(p->link));
+    link_check_patience(p->link, end);
+    assert_non_null(strstr(link_broken(p->link), "unread"));
 }
 
 static void descriptors_that_wait_are_duplicates(void **state)
@@ -122,7 +149,7 @@ static void descriptors_that_wait_are_duplicates(void **state)
     int pipe_fds[2], got[2] = { -1, -1 };
     unsigned filled = 0;
 
-    for (; link_patience_ends(p->link) == 0; filled++)
+    for (; !is_waiting(p); filled++)
         send_done(p, 1);
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
     link_send(p->link, launch_answer_spec(LAUNCH_CREATE), 2, 0, &made, pipe_fds, 2);
@@ -230,6 +257,7 @@ int main(void)
         T(packets_wait_for_a_slow_reader_and_keep_their_order),
         T(a_reader_that_never_reads_breaks_the_link_and_memory_stays_bounded),
         T(patience_with_the_oldest_packet_ends),
+        T(a_message_that_lies_unread_for_long_breaks_the_link),
         T(descriptors_that_wait_are_duplicates),
         T(a_closed_end_is_told_apart_from_nonsense),
         T(sending_to_a_closed_end_breaks_without_a_signal),

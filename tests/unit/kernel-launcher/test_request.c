@@ -518,6 +518,25 @@ static void a_deadline_ends_the_session(void **state)
     assert_true(clock_ms() >= m.monotonic_ms);
 }
 
+static int no_session(struct world *w)
+{
+    return w->launcher.sessions.count == 0;
+}
+
+static void a_deadline_ends_the_session_when_no_gateway_lives(void **state)
+{
+    struct world *w = *state;
+    struct launch_deadline m = { world_create(w), clock_ms() + 100 };
+
+    world_start(w, m.sandbox, 1, 1, "wait");
+    fresh();
+    world_call(w, LAUNCH_DEADLINE, &m, NULL, 0, &a);
+    kill(w->launcher.gateway.pid, SIGKILL);
+    world_until(w, world_gateway_dead);
+    world_until(w, no_session);
+    assert_int_equal(fake.alive, 0);
+}
+
 static void a_deadline_can_be_taken_away(void **state)
 {
     struct world *w = *state;
@@ -779,6 +798,7 @@ int main(void)
         T(a_stop_of_what_never_was_is_an_error),
         T(the_end_of_init_ends_the_session),
         T(a_deadline_ends_the_session),
+        T(a_deadline_ends_the_session_when_no_gateway_lives),
         T(a_deadline_can_be_taken_away),
         T(a_deadline_beyond_the_maximum_is_refused),
         T(a_note_comes_back_with_its_descriptors_in_order),
