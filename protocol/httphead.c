@@ -100,52 +100,52 @@ int http_is_token(struct view v)
     return v.n > 0;
 }
 
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    { 100, "Continue" },
+    { 101, "Switching Protocols" },
+    { 200, "OK" },
+    { 201, "Created" },
+    { 202, "Accepted" },
+    { 204, "No Content" },
+    { 206, "Partial Content" },
+    { 302, "Found" },
+    { 304, "Not Modified" },
+    { 400, "Bad Request" },
+    { 401, "Unauthorized" },
+    { 403, "Forbidden" },
+    { 404, "Not Found" },
+    { 405, "Method Not Allowed" },
+    { 406, "Not Acceptable" },
+    { 408, "Request Timeout" },
+    { 409, "Conflict" },
+    { 411, "Length Required" },
+    { 412, "Precondition Failed" },
+    { 413, "Content Too Large" },
+    { 414, "URI Too Long" },
+    { 415, "Unsupported Media Type" },
+    { 416, "Range Not Satisfiable" },
+    { 417, "Expectation Failed" },
+    { 422, "Unprocessable Content" },
+    { 426, "Upgrade Required" },
+    { 428, "Precondition Required" },
+    { 429, "Too Many Requests" },
+    { 431, "Request Header Fields Too Large" },
+    { 500, "Internal Server Error" },
+    { 501, "Not Implemented" },
+    { 502, "Bad Gateway" },
+    { 503, "Service Unavailable" },
+    { 504, "Gateway Timeout" },
+    { 505, "HTTP Version Not Supported" },
+    { 507, "Insufficient Storage" },
+};
+
 const char *http_reason(int status)
 {
-    static const struct {
-        int status;
-        const char *reason;
-    } table[] = {
-        { 100, "Continue" },
-        { 101, "Switching Protocols" },
-        { 200, "OK" },
-        { 201, "Created" },
-        { 202, "Accepted" },
-        { 204, "No Content" },
-        { 206, "Partial Content" },
-        { 302, "Found" },
-        { 304, "Not Modified" },
-        { 400, "Bad Request" },
-        { 401, "Unauthorized" },
-        { 403, "Forbidden" },
-        { 404, "Not Found" },
-        { 405, "Method Not Allowed" },
-        { 406, "Not Acceptable" },
-        { 408, "Request Timeout" },
-        { 409, "Conflict" },
-        { 411, "Length Required" },
-        { 412, "Precondition Failed" },
-        { 413, "Content Too Large" },
-        { 414, "URI Too Long" },
-        { 415, "Unsupported Media Type" },
-        { 416, "Range Not Satisfiable" },
-        { 417, "Expectation Failed" },
-        { 422, "Unprocessable Content" },
-        { 426, "Upgrade Required" },
-        { 428, "Precondition Required" },
-        { 429, "Too Many Requests" },
-        { 431, "Request Header Fields Too Large" },
-        { 500, "Internal Server Error" },
-        { 501, "Not Implemented" },
-        { 502, "Bad Gateway" },
-        { 503, "Service Unavailable" },
-        { 504, "Gateway Timeout" },
-        { 505, "HTTP Version Not Supported" },
-        { 507, "Insufficient Storage" },
-    };
-
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].status == status)
-            return table[i].reason;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
     return "Unknown";
 }

@@ -32,7 +32,7 @@ def driver():
 
     def verdicts(kind, streams):
         orders = b"".join(kind + struct.pack("<II", piece, len(s)) + s for s, piece in streams)
-        done = subprocess.run([path], input=orders, stdout=subprocess.PIPE, check=True, timeout=300)
+        done = subprocess.run([path], input=orders, stdout=subprocess.PIPE, check=True, timeout=600)
         found = [json.loads(line) for line in done.stdout.splitlines()]
         assert len(found) == len(streams)
         return found
