@@ -1,6 +1,9 @@
 """Fixtures of the black-box tests: one shared server, or one of the test's own."""
 
+import json
 import os
+import shutil
+import tempfile
 
 import pytest
 
@@ -48,6 +51,28 @@ def kernel(shared):
     yield start
     for kid in own:
         shared.delete_kernel(kid)
+
+
+@pytest.fixture
+def kernel_path():
+    """Factory: add(name, argv, {file: text}) makes a kernelspec; .path is its data directory."""
+    top = tempfile.mkdtemp(prefix="holdcell-specs-")    # not tmp_path: the gateway's user must reach it
+
+    class Specs:
+        path = top
+
+        def add(self, name, argv, files=(), **more):
+            d = os.path.join(top, "kernels", name)
+            os.makedirs(d)
+            for n, text in dict(files).items():
+                with open(os.path.join(d, n), "w") as f:
+                    f.write(text)
+            with open(os.path.join(d, "kernel.json"), "w") as f:
+                json.dump({"argv": argv, "display_name": name, "language": "none", **more}, f)
+            return self
+    os.chmod(top, 0o755)
+    yield Specs()
+    shutil.rmtree(top)
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_no_file_of_the_host_is_there(chan, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("host secret")
     secret.chmod(0o644)
-    paths = [str(secret), "/etc/shadow", "/root", "/var", "/run/holdcell", "/sys", "/boot"]
+    paths = [str(secret), "/etc/shadow", "/root", "/var/log", "/var/lib", "/run/holdcell", "/sys", "/boot"]
     run = chan.run(f"import os\n[p for p in {paths!r} if os.path.exists(p)]")
     assert run.result == "[]"
 
@@ -86,7 +86,7 @@ def test_gateway_and_init_hold_no_power_on_the_host(shared, kernel, who):
     if who == "gateway":
         pids = [shared.process("gateway")]
     else:
-        pids = [p for p in descendants_of(shared.proc.pid) if read(f"/proc/{p}/comm").strip() == "holdcell-init"]
+        pids = [p for p in descendants_of(shared.proc.pid) if read(f"/proc/{p}/cmdline").startswith("holdcell-init")]
     assert pids
     for pid in pids:
         s = status_of(pid)
