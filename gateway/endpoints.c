@@ -185,7 +185,7 @@ int endpoints_connection(const char *ip, const char *key, const char *kernel_nam
 {
     static const char *const ports[ENDPOINT_COUNT] = { "shell_port", "control_port", "stdin_port",
                                                        "iopub_port", "hb_port" };
-    autobuf struct buf out;
+    autobuf struct buf out = { 0 };
 
     buf_init(&out, CONNECTION_MAX);
     struct jsonwrite w = jsonwrite_to(&out);

@@ -328,7 +328,7 @@ static void next_rung(void *arg)
 
 static int ask_shutdown(struct kernel *k)
 {
-    autobuf struct buf content;
+    autobuf struct buf content = { 0 };
     struct err e = { 0 };
 
     if (k->link == NULL)

@@ -77,7 +77,7 @@ static int write_note(struct kernel *k, struct err *e)
         .interrupt_by_message = k->recipe.interrupt_by_message,
         .generation = k->generation,
     };
-    autobuf struct buf out;
+    autobuf struct buf out = { 0 };
     autoclose int recipe_fd = -1;
     int fds[NOTE_FDS];
 
@@ -321,7 +321,7 @@ static int build_env(const struct kernel *k, struct buf *out, struct err *e)
 static int ask_start(struct kernel *k, struct err *e)
 {
     autofds struct start_fds f = { 0 };
-    autobuf struct buf env;
+    autobuf struct buf env = { 0 };
 
     buf_init(&env, LAUNCH_ENV_MAX);
     k->generation++;

@@ -22,7 +22,7 @@ static const char *session_of(const struct kernel *k)
 static void tell(struct kernel *k, const char *session, enum channel channel, uint64_t addressee,
                  const char *type, struct view parent, struct view content)
 {
-    autobuf struct buf header;
+    autobuf struct buf header = { 0 };
 
     buf_init(&header, OWNMSG_MAX);
     ownmsg_header(&header, type, session, NULL);
@@ -38,7 +38,7 @@ static void tell(struct kernel *k, const char *session, enum channel channel, ui
 
 void kernel_tell_status(struct kernel *k, const char *execution_state)
 {
-    autobuf struct buf content;
+    autobuf struct buf content = { 0 };
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, execution_state);
@@ -48,7 +48,7 @@ void kernel_tell_status(struct kernel *k, const char *execution_state)
 
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
 {
-    autobuf struct buf content;
+    autobuf struct buf content = { 0 };
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_stream(&content, "stderr", text);
@@ -57,7 +57,7 @@ void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
 
 static void tell_idle(struct kernel *k, struct view parent)
 {
-    autobuf struct buf content;
+    autobuf struct buf content = { 0 };
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, "idle");
@@ -67,7 +67,7 @@ static void tell_idle(struct kernel *k, struct view parent)
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
                        const char *evalue)
 {
-    autobuf struct buf content;
+    autobuf struct buf content = { 0 };
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_error_reply(&content, ename, evalue);

@@ -147,7 +147,7 @@ static int expand(struct vars *v, const char *value, struct buf *out)
 
 static int set_base(const struct kernelenv *k, struct vars *v, struct err *e)
 {
-    autobuf struct buf path;
+    autobuf struct buf path = { 0 };
     char cores[16];
 
     buf_init(&path, LAUNCH_PATH_MAX);
@@ -202,7 +202,7 @@ static int set_spec(const struct kernelenv *k, struct vars *v, struct err *e)
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && k->spec != NULL && k->spec[i] != NULL; i++) {
-        autobuf struct buf value;
+        autobuf struct buf value = { 0 };
         size_t n = name_length(k->spec[i]);
         if (k->spec[i][n] != '=')
             continue;

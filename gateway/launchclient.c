@@ -153,7 +153,7 @@ int launchclient_ask(struct launchclient *c, unsigned verb, const void *body, co
                      struct err *e)
 {
     const struct msg_spec *spec = launch_request_spec(verb);
-    autobuf struct buf out;
+    autobuf struct buf out = { 0 };
 
     buf_init(&out, MSG_MAX);
     check(spec != NULL && fd_count <= MSG_FDS_MAX);

@@ -322,7 +322,7 @@ int link_send(struct link *l, struct zsocket *s, const struct jmsg *m, struct er
 int link_ask(struct link *l, enum link_own own, const char *type, struct view content,
              struct err *e)
 {
-    autobuf struct buf header;
+    autobuf struct buf header = { 0 };
 
     buf_init(&header, OWNMSG_MAX);
     ownmsg_header(&header, type, l->session, NULL);

@@ -43,7 +43,7 @@ int recipe_memfd(const struct kernel_recipe *r, int *ret_fd, struct err *e)
 {
     const struct view pieces[PIECES] = { buf_view(&r->argv), buf_view(&r->request_env),
                                          buf_view(&r->spec_env), view_cstr(r->cwd) };
-    autobuf struct buf out;
+    autobuf struct buf out = { 0 };
     int rc = 0;
 
     buf_init(&out, RECIPE_MAX);
