@@ -166,9 +166,13 @@ static void on_signalled(void *arg, uint64_t number, struct launch_answer *a)
 {
     struct kernel *k = sessions_by_number(arg, number);
 
+    if (k == NULL)
+        return;
     /* The process may just have gone: its exit tells. */
-    if (a->error != 0 && k != NULL)
+    if (a->error != 0)
         log_info("signal_failed", "kernel=%s error=\"%s\"", k->id, a->text);
+    if (k->signals > 0 && --k->signals == 0)
+        seats_release(k);
 }
 
 void kernel_signal(struct kernel *k, int signo)
@@ -185,6 +189,8 @@ void kernel_signal(struct kernel *k, int signo)
     if (launchclient_ask(sessions_launcher(k->all), LAUNCH_SIGNAL, &body, NULL, 0, on_signalled,
                          k->all, k->number, &e) < 0)
         log_warn("signal_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
+    else
+        k->signals++;
 }
 
 void kernel_send_interrupt(struct kernel *k)

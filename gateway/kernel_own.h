@@ -66,7 +66,8 @@ struct kernel {
     struct tail *tail;
     struct link *link;
     int adopted; /* taken over from another gateway; what it does is not known yet */
-    int listed;
+    int listed; /* REST finds it */
+    unsigned signals; /* not delivered yet: what clients send after an interrupt waits, lest it be hit */
     int ready; /* it answered a request: an interrupt is safe */
 
     struct eventlog *log;

@@ -295,7 +295,7 @@ static int hold(struct seat *s, const struct client_message *c, struct err *e)
 
 static int accepts(const struct kernel *k)
 {
-    return k->phase == KERNEL_ALIVE && link_is_proven(k->link);
+    return k->phase == KERNEL_ALIVE && link_is_proven(k->link) && k->signals == 0;
 }
 
 int seat_send(struct seat *s, const struct client_message *c, struct err *e)
@@ -313,6 +313,10 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
         rc = jmsg_scan(&m, &jmsg_limits_default, &facts, e);
     if (rc < 0)
         return rc == -HC_ELIMIT ? rc : -HC_EPARSE;
+    /* Some kernels end over a message that says not what it is. */
+    if (facts.header.msg_type.kind != JSONSCAN_STRING ||
+        facts.header.msg_id.kind != JSONSCAN_STRING)
+        return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
     if (!accepts(k) || s->held != NULL)
