@@ -198,7 +198,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
                 const struct front_config *config, int listen_fd, struct front **ret, struct err *e)
 {
     struct front *f = xcalloc(1, sizeof *f);
-    const char *base;
+    const char *base = NULL;
     int rc;
 
     f->loop = l;

@@ -113,7 +113,7 @@ def test_a_slow_reader_holds_up_nobody_and_loses_nothing(shared, kernel):
     assert [int(ln[:5]) for ln in lines] == list(range(3000))
     got = ""
     while got.count("\n") < 3000:
-        msg = slow.until(lambda x: x["header"]["msg_type"] == "stream", 60)
+        msg = slow.until(lambda x: x["header"]["msg_type"] == "stream" and x["content"]["name"] == "stdout", 60)
         got += msg["content"]["text"]
     assert [int(ln[:5]) for ln in got.split()] == list(range(3000))
     slow.close(), fast.close()
