@@ -78,7 +78,7 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         .env_allow = settings_text(blob, "env-allow", NULL),
         .runtime = settings_text(blob, "runtime", NULL),
         .private_dir_fd = -1,
-        .kernel_info_timeout_ms = info_ms,
+        .handshake_ms = info_ms,
     };
     read_env(s, blob);
     return 0;

@@ -52,12 +52,14 @@ void kernel_free(struct kernel *k)
     sessions_remove(k->all, k);
     k->timer = loop_timer_close(k->timer);
     k->run_timer = loop_timer_close(k->run_timer);
+    k->await_timer = loop_timer_close(k->await_timer);
     kernel_end_clients(k, CLIENT_SHUTDOWN, 1);
     kernel_disconnect(k);
     seats_end_all(k);
     free_waiters(&k->started);
     free_waiters(&k->restarted);
     free_waiters(&k->deleted);
+    free_waiters(&k->awaiting);
     closep(&k->init_fd);
     closep(&k->session_dir_fd);
     k->tail = tail_free(k->tail);
@@ -158,6 +160,43 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
         .reason = k->reason,
     };
     memcpy(ret->id, k->id, sizeof ret->id);
+}
+
+/* ---- the first answer ---- */
+
+int kernel_is_starting(const struct kernel *k)
+{
+    return k->phase < KERNEL_GONE && !k->ready && !k->adopted && k->goal != KERNEL_DELETE;
+}
+
+static void end_await(struct kernel *k)
+{
+    k->await_timer = loop_timer_close(k->await_timer);
+    waiters_call(&k->awaiting, k, NULL);
+}
+
+static void on_await_late(void *arg)
+{
+    end_await(arg);
+}
+
+void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)
+{
+    if (!kernel_is_starting(k)) {
+        done(arg, token, k, NULL);
+        return;
+    }
+    waiter_add(&k->awaiting, done, arg, token);
+    if (k->await_timer == NULL)
+        k->await_timer = loop_timer_start(
+            sessions_loop(k->all), sessions_policy(k->all)->handshake_ms, 0, on_await_late, k);
+}
+
+void kernel_is_ready_now(struct kernel *k)
+{
+    k->ready = 1;
+    if (k->awaiting != NULL)
+        end_await(k);
 }
 
 /* ---- interrupt ---- */

@@ -25,6 +25,13 @@ struct kernel_model {
 };
 void kernel_model(const struct kernel *k, struct kernel_model *ret);
 
+/* 1 while its process (re)starts and has not answered anything yet. */
+int kernel_is_starting(const struct kernel *k);
+/* done when it has answered, at once when it is not starting, and after the
+ * handshake time of the policy in any case (k is alive then); e when it is gone.
+ * Some clients give up when a kernel does not answer within a second of the 101. */
+void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
+
 /* SIGINT to the group, or interrupt_request; does not wait for the cell. An
  * interrupt that misses its cell is repeated while a run is outstanding (jupyter-wire.md 4.2). */
 int kernel_interrupt(struct kernel *k, struct err *e) MUST_CHECK;

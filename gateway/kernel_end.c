@@ -55,6 +55,8 @@ static void finish(struct kernel *k)
     err_set(&e, HC_EGONE, "the kernel was deleted");
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
+    k->await_timer = loop_timer_close(k->await_timer);
+    waiters_call(&k->awaiting, NULL, &e);
     struct waiter *deleted = k->deleted;
     k->deleted = NULL;
     kernel_end_clients(k, k->client_end, 0);

@@ -101,7 +101,7 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
     if (strcmp(state, "busy") == 0) {
         q->busy = 1;
         run_busy(&q->run);
-        k->ready = 1;
+        kernel_is_ready_now(k);
     } else if (strcmp(state, "idle") == 0) {
         q->idle = 1;
         if (q->is_run)
@@ -195,7 +195,7 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
     if (!query_is_answer(q->type, n.type))
         return;
     q->replied = 1;
-    k->ready = 1;
+    kernel_is_ready_now(k);
     if (q->is_run)
         take_execute_reply(k, q, m);
     settle(k, q);

@@ -52,6 +52,8 @@ struct kernel {
     enum kernel_phase phase;
     enum kernel_goal goal;
     struct waiter *started, *restarted, *deleted; /* owned */
+    struct waiter *awaiting;                      /* owned: the first answer */
+    struct loop_timer *await_timer;
     struct loop_timer *timer;                     /* of the phase */
     struct loop_timer *run_timer;                 /* grace times and repeated interrupts */
 
@@ -108,6 +110,7 @@ const char *kernel_phase_name(enum kernel_phase p);
 void kernel_signal(struct kernel *k, int signo);
 /* The signal or message itself, when the kernel is ready for it. */
 void kernel_send_interrupt(struct kernel *k);
+void kernel_is_ready_now(struct kernel *k); /* it answered */
 void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t token);
 /* Calls all of a list with the same outcome. */
 void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);

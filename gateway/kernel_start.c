@@ -20,6 +20,8 @@ enum {
     KERNEL_NUMBER = 1, /* of the session's only kernel */
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
+    GIVE_UP_MS =
+        60000, /* a kernel that says nothing gets its clients' messages without proof of iopub */
 };
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
@@ -119,11 +121,11 @@ static void on_ready(void *arg)
 {
     struct kernel *k = arg;
 
-    k->ready = 1;
     /* Its shell is free: whatever ran under the gateway before is over. */
     if (k->adopted)
         k->activity.state = ACTIVITY_IDLE;
     k->adopted = 0;
+    kernel_is_ready_now(k);
 }
 
 static void on_unsupported(void *arg, const char *version)
@@ -149,7 +151,7 @@ void kernel_connect(struct kernel *k)
         .zsockets = sessions_zsockets(k->all),
         .key = k->key,
         .session = sessions_session(k->all),
-        .give_up_ms = sessions_policy(k->all)->kernel_info_timeout_ms,
+        .give_up_ms = GIVE_UP_MS,
     };
     struct err e = { 0 };
 

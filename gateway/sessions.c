@@ -15,7 +15,7 @@
 
 enum {
     SHUTDOWN_WAIT_MS = 5000,
-    INFO_TIMEOUT_MS = 60000,
+    HANDSHAKE_MS = 5000, /* half of what the least patient client gives */
 };
 
 static const uint64_t spool_max = 2ull << 30;
@@ -150,8 +150,8 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
     s->policy = *policy;
     if (s->policy.shutdown_wait_ms == 0)
         s->policy.shutdown_wait_ms = SHUTDOWN_WAIT_MS;
-    if (s->policy.kernel_info_timeout_ms == 0)
-        s->policy.kernel_info_timeout_ms = INFO_TIMEOUT_MS;
+    if (s->policy.handshake_ms == 0)
+        s->policy.handshake_ms = HANDSHAKE_MS;
     s->quota.max =
         policy->spool_bytes_per_principal > 0 ? policy->spool_bytes_per_principal : spool_max;
     random_text(s->session, sizeof s->session - 1);

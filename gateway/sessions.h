@@ -39,7 +39,7 @@ struct sessions_policy {
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
-    uint64_t kernel_info_timeout_ms;    /* for the proof of iopub; 0: 60000 */
+    uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
 };
 
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,

@@ -14,6 +14,7 @@
 #include "httpurl.h"
 #include "jmsg.h"
 #include "jupyter.h"
+#include "kernel.h"
 #include "log.h"
 #include "request.h"
 #include "server.h"
@@ -232,11 +233,8 @@ static struct channels *channels_new(struct server *s, const struct http_head *h
     return c;
 }
 
-/* Token and Origin are checked by now. The 101 comes at once, whatever the kernel
- * does: clients give up after 10 s, and a busy kernel may take longer. */
-void channels_open(struct request *r, void *arg)
+static void open_channels(struct request *r, struct kernel *k)
 {
-    struct kernel *k = jupyter_kernel(r, arg);
     char accept[WS_ACCEPT_TEXT];
     struct err e = { 0 };
     autobuf struct buf id;
@@ -244,8 +242,6 @@ void channels_open(struct request *r, void *arg)
     int status = 400;
 
     buf_init(&id, SESSION_ID_MAX + 1);
-    if (k == NULL)
-        return;
     if (ws_handshake_check(r->head, accept, &status, &e) != 0 || session_id(r, &id, &e) != 0) {
         request_last(r);
         request_error(r, status, "%s", e.msg);
@@ -262,4 +258,39 @@ void channels_open(struct request *r, void *arg)
     c->ws = request_upgrade(r, accept, c->framing == WSCHANNEL_V1 ? WSCHANNEL_V1_PROTOCOL : NULL,
                             &websocket_callbacks, c);
     deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
+}
+
+static void on_ready(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    struct jupyter *j = arg;
+    struct request *r = request_find(j->server, token);
+
+    (void)k;
+    (void)e;
+    j->calls--;
+    if (r == NULL)
+        return;
+    k = jupyter_kernel(r, j); /* answers when it is gone */
+    if (k != NULL)
+        open_channels(r, k);
+}
+
+/* Token and Origin are checked by now. The 101 of a busy kernel comes at once; that
+ * of a kernel that starts waits a little: GatewayKernelClient (nbclient) fails when
+ * its first question is not answered within a second of it. */
+void channels_open(struct request *r, void *arg)
+{
+    struct jupyter *j = arg;
+    struct kernel *k = jupyter_kernel(r, j);
+    char accept[WS_ACCEPT_TEXT];
+    int status;
+
+    if (k == NULL)
+        return;
+    if (!kernel_is_starting(k) || ws_handshake_check(r->head, accept, &status, NULL) != 0) {
+        open_channels(r, k);
+        return;
+    }
+    j->calls++;
+    kernel_await_ready(k, on_ready, j, r->token);
 }
