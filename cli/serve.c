@@ -156,7 +156,9 @@ static int run(struct server *s)
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
     };
-    const struct rlimit no_core = { 0, 0 }; /* the token would be in it */
+    /* The token would be in it. One byte, not zero: see sandbox/rlimits.c; below 0 init
+     * could not set that limit for the kernels. */
+    const struct rlimit no_core = { 1, 1 };
     setrlimit(RLIMIT_CORE, &no_core);
     serve_options_free(&s->options); /* the token lives on in the sealed memfd alone */
     int status = supervise(&plan);
