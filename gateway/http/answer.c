@@ -176,6 +176,7 @@ struct websocket *request_upgrade(struct request *r, const char *accept, const c
                                   const struct websocket_ops *ops, void *arg)
 {
     struct httpconn *h = httpconn_of(r);
+    struct websocket *w;
     char head[512];
     int n = snprintf(head, sizeof head,
                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
@@ -186,7 +187,7 @@ struct websocket *request_upgrade(struct request *r, const char *accept, const c
 
     check(n > 0 && (size_t)n < sizeof head && h->state == HTTPCONN_HANDLER);
     conn_write(h->conn, &segment, 1);
-    h->upgraded = 1;
-    h->state = HTTPCONN_OVER;
-    return websocket_new(h->server, h->conn, ops, arg);
+    w = websocket_new(h->server, h->conn, ops, arg);
+    httpconn_upgraded(h);
+    return w;
 }

@@ -262,10 +262,26 @@ static size_t on_data(void *arg, struct view in)
     size_t used;
 
     check(h->state == HTTPCONN_HEAD || h->state == HTTPCONN_BODY);
+    h->in_data = 1;
     used = h->state == HTTPCONN_HEAD ? feed_head(h, in) : feed_body(h, in);
+    h->in_data = 0;
     if (h->upgraded)
-        free_httpconn(h); /* the connection is the WebSocket's now */
+        free_httpconn(h);
     return used;
+}
+
+/* A handler that had to wait left the connection paused, perhaps with frames that
+ * came behind the request. */
+void httpconn_upgraded(struct httpconn *h)
+{
+    struct conn *c = h->conn;
+
+    h->upgraded = 1;
+    h->state = HTTPCONN_OVER;
+    if (h->in_data)
+        return;
+    free_httpconn(h);
+    conn_resume(c);
 }
 
 /* The client may only have closed its sending side: what was asked is answered,

@@ -40,6 +40,7 @@ struct httpconn {
     unsigned head_only : 1; /* HEAD: no body in the answer */
     unsigned waiting : 1;   /* in the server's list */
     unsigned draining : 1;  /* paused until the output queue is low */
+    unsigned in_data : 1;   /* inside data(), which frees an upgraded one itself */
     unsigned upgraded : 1;
 };
 
@@ -52,5 +53,7 @@ int httpconn_is(const struct conn *c);
 
 /* The answer is written: the next request, or the end. */
 void httpconn_answered(struct httpconn *h, int close);
+/* The connection is a WebSocket's: h ends. */
+void httpconn_upgraded(struct httpconn *h);
 
 #endif

@@ -59,7 +59,7 @@ void request_json(struct request *r, int status, struct jsonwrite *w, struct buf
                   const char *location);
 
 /*
- * Answers 101 and makes the connection a WebSocket; only from within the handler.
+ * Answers 101 and makes the connection a WebSocket, within the handler or later.
  * accept is the Sec-WebSocket-Accept value, protocol the selected subprotocol or
  * NULL. Owned by the connection: gone after ops->closed().
  */

@@ -71,6 +71,7 @@ struct sessions {
 void fake_reset(void)
 {
     fake.create_ms = fake.max_kernels = fake.spec_bytes = 0;
+    fake.starting = 0;
     fake.calls = fake.clients = fake.received = fake.pulled = 0;
 }
 
@@ -271,17 +272,6 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
     memcpy(ret->id, k->id, sizeof ret->id);
 }
 
-int kernel_is_starting(const struct kernel *k)
-{
-    (void)k;
-    return 0;
-}
-
-void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)
-{
-    done(arg, token, k, NULL);
-}
-
 int kernel_interrupt(struct kernel *k, struct err *e)
 {
     (void)k;
@@ -366,6 +356,17 @@ static void operate(struct sessions *s, const char *id, int deletes, kernel_done
     memcpy(l->id, copy, sizeof copy);
     s->later = l;
     l->timer = loop_timer_start(s->loop, fake.create_ms, 0, on_later, l);
+}
+
+int kernel_is_starting(const struct kernel *k)
+{
+    (void)k;
+    return fake.starting;
+}
+
+void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)
+{
+    operate(k->sessions, k->id, 0, done, arg, token);
 }
 
 void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token)

@@ -25,6 +25,7 @@ struct sessions;
 struct fake {
     _Atomic unsigned
         create_ms; /* delay of create, restart and delete; 0: the answer comes within the call */
+    _Atomic int starting;         /* a kernel is not ready before `create_ms` after it is asked */
     _Atomic unsigned max_kernels; /* 0: no limit */
     _Atomic int calls;            /* operations that have not called back */
     _Atomic int clients;          /* attached */

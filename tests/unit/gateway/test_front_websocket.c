@@ -301,6 +301,50 @@ static void frames_behind_the_request_are_not_lost(void **state)
     harness_stop(h);
 }
 
+static void a_handshake_may_wait_for_its_kernel(void **state)
+{
+    struct harness *h = harness_start(NULL);
+    uint8_t bytes[4096];
+    char text[1024];
+    struct reply r;
+    size_t n;
+    int fd = dial(h);
+
+    (void)state;
+    make_kernel(h);
+    fake.create_ms = 100;
+    fake.starting = 1;
+    n = (size_t)sprintf((char *)bytes, "GET %s HTTP/1.1\r\n" HOST UPGRADE "\r\n",
+                        KERNEL "/channels?token=secret");
+    n += build(bytes + n, 0x80 | TEXT, text, execute_text(text, sizeof text, "echo early"));
+    put_bytes(fd, bytes, n);
+    get_reply(fd, &r);
+    assert_int_equal(r.status, 101);
+    reply_free(&r);
+    expect_frame(fd, TEXT, "early");
+    expect_frame(fd, TEXT, "execute_reply");
+    execute(fd, "echo later");
+    expect_frame(fd, TEXT, "later");
+    hang_up(fd);
+    fd = dial(h); /* who leaves meanwhile; who waits for a kernel that goes */
+    put_bytes(fd, bytes, n);
+    until(&fake.calls, 1);
+    reset(fd);
+    until(&fake.calls, 0);
+    fd = dial(h);
+    put_bytes(fd, bytes, n);
+    until(&fake.calls, 1);
+    fake.create_ms = 0;
+    assert_int_equal(ask(h, "DELETE", KERNEL, NULL, &r), 204);
+    reply_free(&r);
+    get_reply(fd, &r);
+    assert_int_equal(r.status, 404);
+    reply_free(&r);
+    hang_up(fd);
+    until(&fake.clients, 0);
+    harness_stop(h);
+}
+
 /* ---- messages ------------------------------------------------------------- */
 
 static void replies_go_to_the_asker_and_iopub_to_all(void **state)
@@ -686,6 +730,7 @@ int main(void)
         cmocka_unit_test(without_a_token_a_foreign_origin_is_refused),
         cmocka_unit_test(the_subprotocol_is_selected_when_it_is_offered),
         cmocka_unit_test(frames_behind_the_request_are_not_lost),
+        cmocka_unit_test(a_handshake_may_wait_for_its_kernel),
         cmocka_unit_test(replies_go_to_the_asker_and_iopub_to_all),
         cmocka_unit_test(a_bad_message_costs_only_itself),
         cmocka_unit_test(fragments_with_a_ping_between_make_one_message),
