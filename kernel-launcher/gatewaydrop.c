@@ -69,7 +69,8 @@ static int limit(int resource, rlim_t value)
 /* The launcher has raised NOFILE already; a client costs descriptors. */
 static int set_limits(struct err *e)
 {
-    if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_NPROC, GATEWAY_PROCESSES) < 0)
+    /* 1, not 0: a core_pattern that is a pipe ignores 0 and obeys 1 (core(5)). */
+    if (limit(RLIMIT_CORE, 1) < 0 || limit(RLIMIT_NPROC, GATEWAY_PROCESSES) < 0)
         return step(-1, "rlimits", e);
     /* Sessions go first when memory runs out, then the gateway, the launcher last.
      * Not every container allows it; then the default of the host holds. */

@@ -65,7 +65,7 @@ static void tell_fds(FILE *to)
 static int be_gateway(void)
 {
     FILE *to = fdopen(GATEWAY_READY_FD, "w");
-    struct rlimit core = { 1, 1 };
+    struct rlimit core = { 7, 7 };
     int death = 0;
     char cwd[64] = "", byte;
 
@@ -193,7 +193,7 @@ static void a_gateway_starts_with_its_descriptors_and_without_power(void **state
     assert_has(report, "CapAmb:\t0000000000000000");
     assert_has(report, "NoNewPrivs:\t1");
     assert_has(report, "SigBlk:\t0000000000000000");
-    assert_has(report, "core 0 death 9 leader 1 cwd / ");
+    assert_has(report, "core 1 death 9 leader 1 cwd / ");
     assert_has(report, "env clean");
     end_gateway(&g);
 }
