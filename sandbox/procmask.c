@@ -1,5 +1,6 @@
 #include "procmask.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,56 +19,18 @@ static const char *const replaced[] = {
     "cpuinfo", "loadavg", "meminfo", "stat", "uptime", "vmstat",
 };
 
-/* Nothing in them: an empty read-only file (never /dev/null, which would swallow writes) ... */
-static const char *const emptied_files[] = {
-    "buddyinfo",
-    "cgroups",
-    "cmdline",
-    "config.gz",
-    "consoles",
-    "crypto",
-    "devices",
-    "diskstats",
-    "dma",
-    "execdomains",
-    "fb",
-    "interrupts",
-    "iomem",
-    "ioports",
-    "kallsyms",
-    "kcore",
-    "key-users",
-    "keys",
-    "kmsg",
-    "kpagecgroup",
-    "kpagecount",
-    "kpageflags",
-    "latency_stats",
-    "locks",
-    "mdstat",
-    "misc",
-    "modules",
-    "mtrr",
-    "pagetypeinfo",
-    "partitions",
-    "sched_debug",
-    "schedstat",
-    "slabinfo",
-    "softirqs",
-    "swaps",
-    "sysrq-trigger",
-    "timer_list",
-    "timer_stats",
-    "version",
-    "vmallocinfo",
-    "zoneinfo",
-    "sys/kernel/random/boot_id",
+/* The entries of proc's root that stay, beside the folders of processes. All others get an empty read-only
+ * file (never /dev/null, which would swallow writes) or an empty folder over them: so does what a future
+ * kernel adds. */
+static const char *const kept[] = {
+    "filesystems", "sys", /* and links: mounts, net, self, thread-self */
 };
-/* ... or an empty folder. */
-static const char *const emptied_folders[] = { "acpi",     "asound", "driver",  "dynamic_debug",
-                                               "pressure", "scsi",   "sysvipc", "tty" };
 
-static const char *const read_only[] = { "bus", "fs", "irq", "sys" };
+/* The same below proc/sys, where most entries are settings and harmless. */
+static const char *const emptied[] = {
+    "sys/fs/dentry-state", "sys/fs/file-nr",     "sys/fs/inode-nr",           "sys/fs/inode-state",
+    "sys/kernel/pty/nr",   "sys/kernel/tainted", "sys/kernel/random/boot_id",
+};
 
 static unsigned cores(const struct launch_limits *l)
 {
@@ -240,29 +203,52 @@ static int cover(const char *with, const char *name, struct err *e)
     return 0;
 }
 
+static int is_one_of(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+static int cover_entry(const struct dirent *d, struct err *e)
+{
+    const char *name = d->d_name;
+
+    if (name[0] == '.' || (name[0] >= '0' && name[0] <= '9') ||
+        is_one_of(name, kept, sizeof kept / sizeof *kept))
+        return 0;
+    if (is_one_of(name, replaced, sizeof replaced / sizeof *replaced))
+        return cover(name, name, e);
+    if (d->d_type == DT_LNK)
+        return 0; /* what it names is looked up in the session's own tree */
+    return cover(d->d_type == DT_DIR ? "none" : "empty", name, e);
+}
+
 static int cover_all(struct err *e)
 {
+    DIR *dir = opendir("proc");
+    struct dirent *d;
     int r = 0;
 
-    for (unsigned i = 0; r == 0 && i < sizeof replaced / sizeof *replaced; i++)
-        r = cover(replaced[i], replaced[i], e);
-    for (unsigned i = 0; r == 0 && i < sizeof emptied_files / sizeof *emptied_files; i++)
-        r = cover("empty", emptied_files[i], e);
-    for (unsigned i = 0; r == 0 && i < sizeof emptied_folders / sizeof *emptied_folders; i++)
-        r = cover("none", emptied_folders[i], e);
+    if (dir == NULL)
+        return err_sys(e, errno, "list /proc");
+    while (r == 0 && (d = readdir(dir)) != NULL)
+        r = cover_entry(d, e);
+    closedir(dir);
+    for (unsigned i = 0; r == 0 && i < sizeof emptied / sizeof *emptied; i++)
+        r = cover("empty", emptied[i], e);
     return r;
 }
 
-static int make_read_only(const char *name, struct err *e)
+static int protect_settings(struct err *e)
 {
-    char path[32];
+    static const char path[] = "proc/sys";
 
-    snprintf(path, sizeof path, "proc/%s", name);
-    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return errno == ENOENT ? 0 : err_sys(e, errno, "bind /proc/%s", name);
-    if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+    if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0 ||
+        mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
               NULL) < 0)
-        return err_sys(e, errno, "make /proc/%s read-only", name);
+        return err_sys(e, errno, "make /proc/sys read-only");
     return 0;
 }
 
@@ -284,8 +270,8 @@ int procmask_mount(int files_fd, struct err *e)
         r = mountfd_attach(files_fd, "run", e);
     if (r == 0)
         r = forbid_user_namespaces(e);
-    for (unsigned i = 0; r == 0 && i < sizeof read_only / sizeof *read_only; i++)
-        r = make_read_only(read_only[i], e);
+    if (r == 0)
+        r = protect_settings(e);
     if (r == 0)
         r = cover_all(e);
     if (r == 0 && umount2("run", MNT_DETACH) < 0)

@@ -210,6 +210,12 @@ static void the_host_cannot_be_measured(void **state)
                  empty[i], empty[i]);
         shell(script);
     }
+    shell(
+        "ls -A /proc/bus /proc/fs /proc/irq /proc/driver | grep -v -e : -e '^$' | wc -l; ls /proc "
+        "| grep -v -x -e '[0-9]*' -e filesystems -e mounts -e net -e self -e sys -e thread-self -e "
+        "cpuinfo -e loadavg -e meminfo -e stat -e uptime -e vmstat | while read n; do test -f "
+        "/proc/$n && cat /proc/$n; test -d /proc/$n && ls -A /proc/$n; done | wc -c");
+    assert_string_equal(output, "0\n0\n");
     shell("head -1 /proc/meminfo");
     assert_string_equal(output, "MemTotal:         2097152 kB\n");
     shell("cat /proc/loadavg /proc/uptime");
