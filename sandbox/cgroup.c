@@ -133,7 +133,6 @@ int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits
         if (cgroup_free(cg, NULL) < 0) {
             /* Nobody was ever in it, so this means that the host is broken; the base's sweep is
              * the second chance, and the name is never used again. */
-            b->ops->close(cg);
             closep(&cg->fd);
             free(cg);
         }
@@ -145,14 +144,14 @@ int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits
 
 int cgroup_free(struct cgroup *cg, struct err *e)
 {
+    /* First, for the walk needs descriptors too, and there may be no other left. */
+    cg->base->ops->close(cg);
     int r = cgfile_remove_tree(cg->base->sessions_fd, cg->name);
-
     if (r < 0)
         return err_sys(e, -r, "remove cgroup '%s'", cg->name);
     r = cg->base->ops->remove(cg, e);
     if (r < 0)
         return r;
-    cg->base->ops->close(cg);
     closep(&cg->fd);
     free(cg);
     return 0;

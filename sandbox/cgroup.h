@@ -35,7 +35,8 @@ int cgroup_base_is_v2(const struct cgroup_base *b);
 /* The session's group with its limits in force, and no leaf. */
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
                struct cgroup **ret, struct err *e) MUST_CHECK;
-/* Removes the groups, leaves first. -EBUSY: call again soon, cg stays valid. */
+/* Removes the groups, leaves first. On failure (-EBUSY: call again soon) cg stays valid for this call,
+ * cgroup_kill() and cgroup_empty(). */
 int cgroup_free(struct cgroup *cg, struct err *e) MUST_CHECK;
 
 /* Makes a leaf; *ret_fd (owned by the caller) is for CLONE_INTO_CGROUP. -EEXIST when there is one. */

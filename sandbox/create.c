@@ -172,9 +172,9 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
         s->request_fd = take_fd(&d.request[0]);
         s->run_fd = take_fd(&d.mounts.run_fd);
         *ret = s;
-    } else {
-        give_up(s);
     }
     delivery_close(&d);
+    if (r < 0) /* now that its descriptors are free: it may be they that were missing */
+        give_up(s);
     return r;
 }

@@ -117,13 +117,16 @@ _Noreturn void joining_run(const struct joining *j)
 
     proc_reset_signals();
     close(j->status_read_fd);
-    close(j->status_fd);
-    if (status_fd < 0)
-        _exit(1); /* read as an exit of the kernel, which it is */
-    (void)start(j, status_fd, &fd_count, &e);
-    /* A drop that failed early left the descriptor where it was. */
-    if (fcntl(status_fd, F_GETFD) < 0)
-        status_fd = (int)fd_count;
+    if (status_fd < 0) {
+        err_sys(&e, errno, "put a descriptor aside");
+        status_fd = j->status_fd;
+    } else {
+        close(j->status_fd);
+        (void)start(j, status_fd, &fd_count, &e);
+        /* A drop that failed early left the descriptor where it was. */
+        if (fcntl(status_fd, F_GETFD) < 0)
+            status_fd = (int)fd_count;
+    }
     (void)!report_send(status_fd, &e); /* the exit says the same with fewer words */
     _exit(1);
 }

@@ -150,16 +150,15 @@ int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answe
 
 int sandbox_free(struct sandbox *s, struct err *e)
 {
-    /* The groups first: only then is it proven that no process has these ids any more. */
+    let_go_of_namespaces(s);
+    closep(&s->request_fd);
+    closep(&s->run_fd);
+    /* Only when the groups are gone is it proven that no process has these ids any more. */
     int r = s->cgroup != NULL ? cgroup_free(s->cgroup, e) : 0;
-
     if (r < 0)
         return r;
     s->cgroup = NULL;
-    let_go_of_namespaces(s);
     closep(&s->init_pidfd);
-    closep(&s->request_fd);
-    closep(&s->run_fd);
     for (unsigned i = 0; i < MOUNTS_SPECS; i++)
         free(s->specs[i].name);
     free(s);

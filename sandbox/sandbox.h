@@ -125,7 +125,8 @@ int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answe
 
 /* After sandbox_kill(), when the caller has reaped every kernel and then init: closes mounts and
  * namespaces, removes the cgroups. -EBUSY: call again soon (rmdir lags behind the last
- * exit by milliseconds); s stays valid then. On 0 s is freed and its index may be used again. */
+ * exit by milliseconds); after this and any other failure s is good for sandbox_kill(), sandbox_empty()
+ * and this call. On 0 s is freed and its index may be used again. */
 int sandbox_free(struct sandbox *s, struct err *e) MUST_CHECK;
 
 #endif

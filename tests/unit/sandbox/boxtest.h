@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -81,6 +82,7 @@ static inline void box_maybe_init(int argc, char **argv)
     } while (0)
 
 static struct err box_err;
+static rlim_t box_start_rlimit; /* not 0: the limit of open files while a kernel is started */
 
 /* A slot that no other test program on this machine has now: held by the name of a
  * socket, which goes with the process. */
@@ -170,7 +172,13 @@ static inline int box_start(struct box *b, char *const *argv, struct box_run *re
         .connection_fd = connection,
         .log_fd = log[1],
     };
+    struct rlimit before, low;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = (struct rlimit){ box_start_rlimit != 0 ? box_start_rlimit : before.rlim_cur,
+                           before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     int r = sandbox_start_kernel(b->sandbox, &start, &ret->kernel, &box_err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     close(log[1]);
     close(connection);
     ret->log_fd = log[0];

@@ -2,6 +2,7 @@
 #include "boxtest.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static char output[65536];
@@ -241,6 +242,19 @@ static unsigned count_lines(const char *path)
     return n;
 }
 
+static void assert_groups_are_gone(void)
+{
+    static const char *const trees[] = {
+        "", "unified/", "memory/", "pids/", "cpu/", "cpu,cpuacct/"
+    };
+    for (unsigned i = 0; i < sizeof trees / sizeof *trees; i++) {
+        char path[96];
+
+        snprintf(path, sizeof path, "/sys/fs/cgroup/%sholdcell-%u", trees[i], box_slot());
+        assert_int_equal(access(path, F_OK), -1);
+    }
+}
+
 static void fifty_sessions_leave_nothing_behind(void **state)
 {
     (void)state;
@@ -270,15 +284,7 @@ static void fifty_sessions_leave_nothing_behind(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left, reaped or not */
     assert_int_equal(errno, ECHILD);
     box_close(&b);
-    static const char *const trees[] = {
-        "", "unified/", "memory/", "pids/", "cpu/", "cpu,cpuacct/"
-    };
-    for (unsigned i = 0; i < sizeof trees / sizeof *trees; i++) {
-        char path[96];
-
-        snprintf(path, sizeof path, "/sys/fs/cgroup/%sholdcell-%u", trees[i], box_slot());
-        assert_int_equal(access(path, F_OK), -1);
-    }
+    assert_groups_are_gone();
 }
 
 static void a_limit_that_is_missing_is_refused(void **state)
@@ -297,6 +303,141 @@ static void a_limit_that_is_missing_is_refused(void **state)
     limits.nofile = 1U << 30;
     assert_int_equal(sandbox_create(b.host, 1, &limits, &s, &box_err), -EINVAL);
     assert_null(s);
+    box_close(&b);
+}
+
+static void an_init_that_dies_is_told_and_leaves_nothing(void **state)
+{
+    (void)state;
+    struct sandbox_config config = box_config();
+    struct sandbox_host *host;
+    struct sandbox *s = NULL;
+    struct launch_limits limits;
+
+    BOX_NEEDS_ROOT();
+    config.init_path = "/usr/bin/true";
+    sandbox_limits_default(&limits);
+    box_ok(sandbox_host_open(&config, &host, &box_err));
+    unsigned fds = count_entries("/proc/self/fd");
+    assert_int_equal(sandbox_create(host, 0, &limits, &s, &box_err), -ECHILD);
+    assert_non_null(strstr(box_err.msg, "died"));
+    assert_null(s);
+    assert_int_equal(count_entries("/proc/self/fd"), fds);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    sandbox_host_close(host);
+    assert_groups_are_gone();
+
+    config.init_path = "/nonexistent";
+    assert_int_equal(sandbox_host_open(&config, &host, &box_err), -ENOENT);
+    assert_groups_are_gone();
+    config = box_config();
+    config.runtime_dir = "/tmp";
+    assert_int_equal(sandbox_host_open(&config, &host, &box_err), -EINVAL);
+    assert_groups_are_gone();
+}
+
+/* Every call that makes a descriptor fails once: the error comes back, and nothing stays behind. */
+static void running_out_of_descriptors_leaves_nothing(void **state)
+{
+    (void)state;
+    struct box b;
+    struct launch_limits limits;
+    struct rlimit before, low;
+    char *const argv[] = { BOX_TEXT("true"), NULL };
+    unsigned failed_creates = 0, failed_starts = 0, started = 0;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    sandbox_limits_default(&limits);
+    unsigned fds = count_entries("/proc/self/fd");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (unsigned limit = 4; limit < fds + 64; limit++) { /* there are gaps in the numbers in use */
+        struct box one = { .host = b.host };
+        struct box_run run;
+
+        low = (struct rlimit){ limit, before.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+        int r = sandbox_create(b.host, 1, &limits, &one.sandbox, &box_err);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        if (r < 0) {
+            failed_creates++;
+        } else {
+            box_end_sandbox(one.sandbox);
+        }
+        assert_int_equal(count_entries("/proc/self/fd"), fds);
+        box_start_rlimit = limit;
+        r = box_start(&b, argv, &run);
+        box_start_rlimit = 0;
+        if (r < 0) {
+            failed_starts++;
+        } else {
+            started++;
+            box_finish(&b, &run, output, sizeof output);
+        }
+        assert_int_equal(count_entries("/proc/self/fd"), fds);
+    }
+    assert_true(failed_creates > 20);
+    assert_true(failed_starts > 3);
+    assert_true(started > 3);
+    assert_int_equal(box_shell(&b, "true", output, sizeof output), 0);
+    box_end_sandbox(b.sandbox);
+    b.sandbox = NULL;
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    box_close(&b);
+    assert_groups_are_gone();
+}
+
+/* A session can stop or kill a process of its user on the way to its exec. */
+static void a_start_that_the_session_stops_can_be_given_up(void **state)
+{
+    (void)state;
+    char *const hostile[] = { BOX_TEXT("sh"), BOX_TEXT("-c"),
+                              BOX_TEXT("echo; while :; do kill -STOP -1; done 2>/dev/null"), NULL };
+    char *const argv[] = { BOX_TEXT("sleep"), BOX_TEXT("1000"), NULL };
+    char *const env[] = { BOX_TEXT("PATH=/usr/bin"), NULL };
+    struct box b;
+    struct box_run run;
+    int connection = memfd_create("c", MFD_CLOEXEC), null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    char c;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_ok(box_start(&b, hostile, &run));
+    assert_int_equal(read(run.log_fd, &c, 1), 1);
+    for (uint32_t generation = 1; generation <= 5; generation++) {
+        const struct sandbox_start start = { .kernel = 2,
+                                             .generation = generation,
+                                             .spec_fd = -1,
+                                             .argv = argv,
+                                             .env = env,
+                                             .cwd = "/",
+                                             .connection_fd = connection,
+                                             .log_fd = null };
+        struct sandbox_kernel k;
+        struct pollfd p;
+        int status, r;
+
+        box_ok(sandbox_start_begin(b.sandbox, &start, &k, &box_err));
+        p = (struct pollfd){ .fd = k.status_fd, .events = POLLIN };
+        (void)poll(&p, 1, 20); /* exec'ed by then, or stopped */
+        box_ok(sandbox_kill_kernel(b.sandbox, 2, generation, &box_err));
+        do {
+            assert_int_equal(poll(&p, 1, BOX_TIMEOUT_MS), 1);
+            r = sandbox_start_end(b.sandbox, 2, generation, &k, &box_err);
+        } while (r == -EAGAIN);
+        box_ok(r);
+        assert_int_equal(waitpid(k.pid, &status, 0), k.pid);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        close(k.pidfd);
+        close(k.run_fd);
+        while ((r = sandbox_remove_kernel(b.sandbox, 2, generation, &box_err)) == -EBUSY)
+            poll(NULL, 0, 1);
+        box_ok(r);
+    }
+    box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
+    box_finish(&b, &run, output, sizeof output);
+    close(connection);
+    close(null);
     box_close(&b);
 }
 
@@ -345,6 +486,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_session_whose_init_died_refuses_kernels),
         cmocka_unit_test(fifty_sessions_leave_nothing_behind),
         cmocka_unit_test(a_limit_that_is_missing_is_refused),
+        cmocka_unit_test(an_init_that_dies_is_told_and_leaves_nothing),
+        cmocka_unit_test(running_out_of_descriptors_leaves_nothing),
+        cmocka_unit_test(a_start_that_the_session_stops_can_be_given_up),
         cmocka_unit_test(a_new_host_sweeps_what_the_last_one_left),
     };
 
