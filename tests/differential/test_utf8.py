@@ -13,8 +13,8 @@ def some_text(rng):
         return bytes(rng.choice(EDGES) for _ in range(rng.randrange(1, 12)))
     if kind == 1:
         return rng.randbytes(rng.randrange(1, 20))
-    text = "".join(chr(rng.choice((rng.randrange(32, 127), rng.randrange(128, 0xd800), rng.randrange(0xe000, 0x110000))))
-                   for _ in range(rng.randrange(30)))
+    ranges = ((32, 127), (128, 0xd800), (0xe000, 0x110000))
+    text = "".join(chr(rng.randrange(*rng.choice(ranges))) for _ in range(rng.randrange(30)))
     data = bytearray(b"a" * rng.randrange(20) + text.encode())
     if kind == 2 and data:
         data[rng.randrange(len(data))] = rng.choice(EDGES)

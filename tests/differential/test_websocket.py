@@ -17,12 +17,13 @@ logging.getLogger("websockets").setLevel(logging.CRITICAL)
 # What we refuse and websockets takes (or refuses by another code), by our error text.
 STRICTER = {
     "a length that is not in its shortest form": "RFC 6455 5.2 wants it, websockets does not look",
+    "a control frame of more than 125 bytes": "the wide form of a length, which may be small: as above; or earlier",
     "a length of more than 63 bits": "RFC 6455 5.2 forbids it (1002), websockets calls it too big (1009)",
 }
 # What we refuse when two bytes of the header are there, websockets when the whole frame is (or as too big).
 EARLIER = {
-    "reserved bits without an extension", "unknown opcode", "a client frame without a mask", "a fragmented control frame",
-    "a control frame of more than 125 bytes", "a continuation of nothing", "a new message within a fragmented one",
+    "reserved bits without an extension", "unknown opcode", "a client frame without a mask",
+    "a fragmented control frame", "a continuation of nothing", "a new message within a fragmented one",
 }
 # What we take and websockets refuses, by its text.
 LAXER = {
