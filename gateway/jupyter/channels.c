@@ -25,6 +25,7 @@
 enum {
     SESSION_ID_MAX = 1024,  /* bytes of the session_id parameter */
     FRAME_KEEP = 64 * 1024, /* a longer message's buffers are given back */
+    PROXY_MAX = 10 << 20,   /* what jupyter_server's gateway client accepts (T4) */
     PULL_BUDGET = 64,       /* events for one socket in one turn */
 };
 
@@ -42,7 +43,7 @@ struct channels {
 
 static void send_event(struct channels *c, const struct client_event *ev)
 {
-    static struct log_limit limit;
+    static struct log_limit limit, large;
     struct jmsg m = { .buffers = ev->buffers, .buffer_count = (unsigned)ev->buffer_count };
     char date[TIMESTAMP_TEXT];
     struct err e = { 0 };
@@ -58,6 +59,9 @@ static void send_event(struct channels *c, const struct client_event *ev)
             log_warn("event-dropped", "seq=%llu error=\"%s\"", (unsigned long long)ev->seq, e.msg);
         return;
     }
+    if (c->frame.total > PROXY_MAX && log_allowed(&large, 10))
+        log_warn("large-message", "bytes=%zu note=\"clients behind jupyter_server take 10 MiB\"",
+                 c->frame.total);
     websocket_send(c->ws, c->frame.binary ? WS_BINARY : WS_TEXT, c->frame.segments, c->frame.count);
 }
 
