@@ -1,5 +1,6 @@
 /* The front's HTTP side over real sockets, on the fake core. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -766,6 +767,43 @@ static void a_reset_at_any_byte_leaves_nothing_behind(void **state)
     harness_stop(h);
 }
 
+static void memory_of_unfinished_bodies_is_bounded_over_all_connections(void **state)
+{
+    enum { COUNT = 70, SIZE = 1000000 }; /* of which 64 MiB are held */
+    struct harness *h = harness_start(NULL);
+    char *piece = xcalloc(1, SIZE);
+    struct pollfd polls[COUNT];
+    int fds[COUNT], refused = 0;
+
+    (void)state;
+    memset(piece, ' ', SIZE);
+    for (int i = 0; i < COUNT; i++) {
+        fds[i] = dial(h);
+        putf(fds[i], "POST /api/kernels HTTP/1.1\r\n" HOST AUTH "Content-Length: %d\r\n\r\n",
+             SIZE + 1);
+        put_bytes(fds[i], piece, SIZE);
+    }
+    free(piece);
+    /* Nobody has sent a whole body: the first answer can only be a refusal. */
+    for (int i = 0; i < COUNT; i++)
+        polls[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+    assert_true(poll(polls, COUNT, DEADLINE_MS) > 0);
+    for (int i = 0; i < COUNT; i++) { /* the last byte */
+        struct reply r;
+
+        put(fds[i], " ");
+        get_reply(fds[i], &r);
+        if (r.status != 201 && r.status != 403)
+            assert_int_equal(r.status, 503);
+        refused += r.status == 503;
+        reply_free(&r);
+        hang_up(fds[i]);
+    }
+    assert_in_range(refused, 1, COUNT - 60);
+    expect(h, "POST", "/api/kernels", "{\"name\":1}", 400, NULL); /* the memory is free again */
+    harness_stop(h);
+}
+
 static void stopping_waits_for_what_was_begun(void **state)
 {
     struct harness *h = harness_start(NULL);
@@ -833,6 +871,7 @@ int main(void)
         cmocka_unit_test(who_takes_no_answers_is_ended_and_others_are_served),
         cmocka_unit_test(above_the_limit_idle_ones_give_way_then_503),
         cmocka_unit_test(a_reset_at_any_byte_leaves_nothing_behind),
+        cmocka_unit_test(memory_of_unfinished_bodies_is_bounded_over_all_connections),
         cmocka_unit_test(stopping_waits_for_what_was_begun),
         cmocka_unit_test(a_thousand_idle_connections_are_carried),
     };
