@@ -11,19 +11,13 @@
 #include "clock.h"
 #include "ending.h"
 #include "err.h"
+#include "gatewaywatch.h"
 #include "kernelproc.h"
 #include "link.h"
 #include "log.h"
-#include "request.h"
 #include "sandbox.h"
 
-enum {
-    REQUESTS_PER_TURN = 32,  /* exits and deadlines come in between */
-    STOP_GATEWAY_MS = 8000,  /* it shuts its kernels down politely */
-    STOP_SESSIONS_MS = 1500, /* the rest until the supervisor loses patience at 10 s */
-    SILENT_DEATHS_MAX = 3,   /* gateways that ended before any one asked anything */
-    FIXED_POLLS = 3,         /* signals, link, gateway's pidfd */
-};
+enum { FIXED_POLLS = 3 }; /* signals, link, gateway's pidfd */
 
 void launcher_init(struct launcher *l, const struct launcher_config *config,
                    struct sandbox_host *host)
@@ -104,117 +98,12 @@ void launcher_answer_stops(struct launcher *l, struct stops *stops, uint64_t san
     stops->count = 0;
 }
 
-/* ---- the gateway's life ---- */
-
-/* Nobody waits for these answers any more. */
-static void forget_stops(struct launcher *l)
-{
-    for (unsigned i = 0; i < l->sessions.max; i++) {
-        struct session *s = l->sessions.slot[i];
-
-        for (unsigned j = 0; s != NULL && j < s->leaf_count; j++)
-            s->leaves[j].stops.count = 0;
-        if (s != NULL)
-            s->stops.count = 0;
-    }
-}
-
-static void gateway_gone(struct launcher *l, uint64_t now)
-{
-    forget_stops(l);
-    /* One that never gets as far as asking will not do so the next time either. */
-    if (!l->gateway.spoke && l->gateway.deaths >= SILENT_DEATHS_MAX &&
-        l->state == LAUNCHER_SERVING) {
-        log_error("gateway_does_not_start", "tries=%u", l->gateway.deaths);
-        l->failed = 1;
-        launcher_stop(l);
-    }
-    if (l->state != LAUNCHER_STOPPING)
-        return;
-    l->state = LAUNCHER_CLEARING;
-    l->stop_by_ms = now + STOP_SESSIONS_MS;
-    for (unsigned i = 0; i < l->sessions.max; i++) {
-        if (l->sessions.slot[i] != NULL)
-            ending_begin(l, l->sessions.slot[i], "server stops", now);
-    }
-}
-
-static void start_gateway(struct launcher *l, uint64_t now)
-{
-    struct err e = { 0 };
-
-    if (gatewayproc_start(&l->gateway, &l->config->gateway, &e) < 0) {
-        gatewayproc_failed(&l->gateway, now);
-        log_error("gateway_not_started", "deaths=%u text=%s", l->gateway.deaths, LOG_QUOTED(e.msg));
-        gateway_gone(l, now);
-        return;
-    }
-    log_info("gateway_started", "pid=%d deaths=%u", (int)l->gateway.pid, l->gateway.deaths);
-}
-
-static void gateway_exited(struct launcher *l, int status, uint64_t now)
-{
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-
-    gatewayproc_ended(&l->gateway, now);
-    if (l->state == LAUNCHER_STOPPING && code == 0)
-        log_info("gateway_exited", "exit=0");
-    else
-        log_error("gateway_exited", "exit=%d signal=%d", code, signo);
-    gateway_gone(l, now);
-}
-
-static void serve_gateway(struct launcher *l, short events)
-{
-    struct link_packet p;
-
-    if (events & POLLOUT)
-        link_flush(l->gateway.link);
-    for (int i = 0; i < REQUESTS_PER_TURN && link_receive(l->gateway.link, &p) > 0; i++) {
-        request_serve(l, &p);
-        link_packet_close(&p);
-    }
-}
-
-/* A gateway that is of no use any more is ended; its successor adopts what lives. */
-static void check_gateway(struct launcher *l, uint64_t now)
-{
-    if (l->gateway.kill_ms != 0 && now >= l->gateway.kill_ms)
-        gatewayproc_kill(&l->gateway);
-    if (l->gateway.link == NULL)
-        return;
-    link_check_patience(l->gateway.link, now);
-    const char *why = link_broken(l->gateway.link);
-    if (why == NULL)
-        return;
-    if (link_closed(l->gateway.link)) {
-        gatewayproc_closed(&l->gateway, now);
-        return;
-    }
-    log_error("gateway_ended", "pid=%d text=%s", (int)l->gateway.pid, LOG_QUOTED(why));
-    gatewayproc_kill(&l->gateway);
-}
-
-void launcher_stop(struct launcher *l)
-{
-    if (l->state != LAUNCHER_SERVING)
-        return;
-    l->state = LAUNCHER_STOPPING;
-    l->stop_by_ms = clock_ms() + STOP_GATEWAY_MS;
-    log_info("stopping", "sessions=%u", l->sessions.count);
-    if (l->gateway.pid > 0)
-        gatewayproc_signal(&l->gateway, SIGTERM);
-    else
-        gateway_gone(l, clock_ms());
-}
-
 /* ---- children ---- */
 
 static void child_exited(struct launcher *l, pid_t pid, int status, uint64_t now)
 {
     if (pid == l->gateway.pid) {
-        gateway_exited(l, status, now);
+        gatewaywatch_exited(l, status, now);
         return;
     }
     for (unsigned i = 0; i < l->sessions.max; i++) {
@@ -356,24 +245,18 @@ static int serve_clock(struct launcher *l, int timeout, uint64_t now)
     int ending = ending_step(l, now);
     if (ending >= 0)
         timeout = sooner(timeout, now + (uint64_t)ending, now);
-    check_gateway(l, now);
+    gatewaywatch_check(l, now);
     if (g->kill_ms != 0)
         timeout = sooner(timeout, g->kill_ms, now);
     if (g->link != NULL && link_patience_ends(g->link) != 0)
         timeout = sooner(timeout, link_patience_ends(g->link), now);
     if (l->state == LAUNCHER_SERVING && g->pid == 0) {
         if (now >= g->due_ms)
-            start_gateway(l, now);
+            gatewaywatch_start(l, now);
         timeout = sooner(timeout, g->pid == 0 ? g->due_ms : now, now);
     }
-    if (l->state == LAUNCHER_STOPPING) {
-        if (now >= l->stop_by_ms) {
-            log_warn("gateway_killed", "pid=%d reason=\"did not end in time\"", (int)g->pid);
-            gatewayproc_kill(g);
-            l->stop_by_ms = now + STOP_GATEWAY_MS;
-        }
-        timeout = sooner(timeout, l->stop_by_ms, now);
-    }
+    if (l->state == LAUNCHER_STOPPING)
+        timeout = sooner(timeout, gatewaywatch_hurry(l, now), now);
     return l->state == LAUNCHER_CLEARING ? sooner(timeout, l->stop_by_ms, now) : timeout;
 }
 
@@ -412,6 +295,6 @@ int launcher_turn(struct launcher *l, int timeout_ms)
         read_signals(l);
     reap(l, now);
     if (l->gateway.link != NULL && gateway_events != 0)
-        serve_gateway(l, gateway_events);
+        gatewaywatch_serve(l, gateway_events);
     return 1;
 }

@@ -43,6 +43,8 @@ static void write_line(const char *line, size_t n)
 }
 
 static size_t append(char *line, size_t n, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+static size_t append(char *line, size_t n, const char *fmt, va_list ap)
 {
     size_t room = LINE_BYTES - n - 1; /* the newline */
     int m = vsnprintf(line + n, room, fmt, ap);
@@ -64,6 +66,8 @@ static size_t appendf(char *line, size_t n, const char *fmt, ...)
     return n;
 }
 
+static void log_line(const char *level, const char *event, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
 static void log_line(const char *level, const char *event, const char *fmt, va_list ap)
 {
     char line[LINE_BYTES];

@@ -184,7 +184,7 @@ uint64_t world_ask(struct world *w, unsigned verb, const void *body, const int *
     return w->asked;
 }
 
-static int receive(struct world *w, struct answer *a)
+int world_poll(struct world *w, struct answer *a)
 {
     union {
         struct cmsghdr align;
@@ -226,7 +226,7 @@ void world_next(struct world *w, struct answer *a)
 
     world_close(a->fds, a->head.fds);
     a->head.fds = 0;
-    while (!receive(w, a)) {
+    while (!world_poll(w, a)) {
         if (clock_ms() > end)
             fail_msg("no answer");
         launcher_turn(&w->launcher, 5);
@@ -308,5 +308,41 @@ void world_start(struct world *w, uint64_t sandbox, uint32_t kernel, uint32_t ge
         fail_msg("start: %.*s", (int)a->error.text.n, a->error.text.p);
     assert_int_equal(a->head.fds, 0);
     assert_int_equal(a->started.generation, generation);
+    free(a);
+}
+
+void world_fresh(struct answer *a)
+{
+    memset(a, 0, sizeof *a);
+}
+
+void world_assert_error(const struct answer *a, int code, const char *part)
+{
+    char text[LAUNCH_TEXT_MAX + 1] = "";
+
+    assert_int_equal(a->head.verb, LAUNCH_ERROR);
+    memcpy(text, a->error.text.p, a->error.text.n);
+    if (a->head.error != code || strstr(text, part) == NULL)
+        fail_msg("error %d '%s', expected %d '%s'", a->head.error, text, code, part);
+}
+
+void world_assert_gateway_ended(struct world *w, int sandboxes)
+{
+    world_until(w, world_gateway_dead);
+    assert_int_equal(fake.alive, sandboxes);
+    world_attach(w);
+}
+
+void world_stop_session(struct world *w, uint64_t sandbox)
+{
+    struct launch_stop m = { .sandbox = sandbox };
+    uint64_t request = world_ask(w, LAUNCH_STOP, &m, NULL, 0);
+    struct answer *a = xcalloc(1, sizeof *a);
+
+    do
+        world_next(w, a);
+    while (a->head.request == 0);
+    assert_int_equal(a->head.request, request);
+    assert_int_equal(a->head.verb, LAUNCH_STOP);
     free(a);
 }

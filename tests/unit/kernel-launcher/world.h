@@ -44,6 +44,8 @@ uint64_t world_ask(struct world *w, unsigned verb, const void *body, const int *
                    unsigned fd_count);
 void world_send_raw(struct world *w, const void *bytes, size_t n);
 
+/* 1 and the packet when one is there now. */
+int world_poll(struct world *w, struct answer *a);
 /* Turns the loop until a packet is there (fails after 20 s); closes what descriptors
  * the answer before brought. */
 void world_next(struct world *w, struct answer *a);
@@ -55,7 +57,14 @@ void world_until(struct world *w, int (*cond)(struct world *w));
 /* 1 when the launcher has ended the stand-in process. */
 int world_gateway_dead(struct world *w);
 
+void world_fresh(struct answer *a); /* forgets what was received before */
+void world_assert_error(const struct answer *a, int code, const char *part);
+/* Turns until the launcher has ended the gateway, checks that so many sandboxes
+ * live, and attaches the next one. */
+void world_assert_gateway_ended(struct world *w, int sandboxes);
+
 /* Shorthands that must succeed. */
+void world_stop_session(struct world *w, uint64_t sandbox);
 uint64_t world_create(struct world *w);
 void world_start(struct world *w, uint64_t sandbox, uint32_t kernel, uint32_t generation,
                  const char *argv0);
