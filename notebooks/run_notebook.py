@@ -195,7 +195,11 @@ def main(argv=None):
     upload = upload_cell(notebook, args.notebook.resolve().parent)
     code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
     run = run_with_kernel_client if args.client == "kernel" else run_with_nbclient
-    ok = run(notebook, upload, args, Progress(code_cells))
+    try:
+        ok = run(notebook, upload, args, Progress(code_cells))
+    except (OSError, RuntimeError, TimeoutError) as error:  # requests' errors are OSErrors
+        print(f"Error: {args.url} did not run the notebook: {error}", file=sys.stderr)
+        return 2
 
     nbformat.validate(notebook)
     args.out.mkdir(parents=True, exist_ok=True)

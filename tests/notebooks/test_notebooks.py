@@ -1,0 +1,120 @@
+"""The example notebooks through the real server, with unmodified client libraries."""
+
+import base64
+import json
+import pathlib
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "blackbox"))
+from server import Server  # noqa: E402
+
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def with_token():
+    server = Server().start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def without_token():
+    server = Server(token="").start()
+    yield server
+    server.close()
+
+
+def run(server, name, client, out, notebook=None):
+    words = [sys.executable, ROOT / "notebooks/run_notebook.py", notebook or ROOT / f"notebooks/{name}.ipynb", "--url",
+             f"http://127.0.0.1:{server.port}", "--out", out, "--client", client]
+    if server.token:
+        words += ["--token", server.token]
+    return subprocess.run(words, capture_output=True, text=True, timeout=600)
+
+
+def outputs(notebook, kind):
+    return [o for c in notebook.cells for o in c.get("outputs", []) if o.output_type == kind]
+
+
+def with_data(notebook, mime):
+    return [o.data[mime] for c in notebook.cells for o in c.get("outputs", []) if mime in o.get("data", {})]
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
+    server = request.getfixturevalue("with_token" if client == "kernel" else "without_token")
+    done = run(server, name, client, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr + server.log()[-2000:]
+    executed = nbformat.read(tmp_path / f"{name}.ipynb", as_version=4)
+    nbformat.validate(executed)
+    assert outputs(executed, "error") == []
+    assert outputs(executed, "stream")
+    assert any("<table" in page for page in with_data(executed, "text/html"))
+    pictures = with_data(executed, "image/png")
+    assert len(pictures) >= 2
+    assert all(base64.b64decode(p).startswith(b"\x89PNG\r\n") for p in pictures)
+    assert len(list(tmp_path.glob(f"{name}-*.png"))) == len(pictures)
+    assert (tmp_path / f"{name}.html").read_text().count("data:image/png") >= len(pictures)
+    counts = [c.execution_count for c in executed.cells if c.cell_type == "code"]
+    assert counts == sorted(counts) and None not in counts
+    # the notebook is the committed one, cell by cell, with outputs
+    source = nbformat.read(ROOT / f"notebooks/{name}.ipynb", as_version=4)
+    assert [(c.id, c.source) for c in executed.cells] == [(c.id, c.source) for c in source.cells]
+
+
+def test_the_kernel_of_a_notebook_is_gone_afterwards(with_token, tmp_path):
+    assert run(with_token, NOTEBOOKS[0], "kernel", tmp_path).returncode == 0
+    assert with_token.request("GET", "/api/kernels").json() == []
+
+
+def test_the_two_clients_find_the_same_numbers(with_token, without_token, tmp_path):
+    texts = []
+    for server, client in ((with_token, "kernel"), (without_token, "nbclient")):
+        assert run(server, "births", client, tmp_path / client).returncode == 0
+        executed = nbformat.read(tmp_path / client / "births.ipynb", as_version=4)
+        texts.append([o.text for o in outputs(executed, "stream")])
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_failing_cell_is_reported_and_kept(request, tmp_path, client):
+    server = request.getfixturevalue("with_token" if client == "kernel" else "without_token")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print('before')"),
+                                               nbformat.v4.new_code_cell("1 / 0"),
+                                               nbformat.v4.new_code_cell("print('never')")])
+    nbformat.write(notebook, tmp_path / "broken.ipynb")
+    done = run(server, "broken", client, tmp_path / "out", tmp_path / "broken.ipynb")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "never" not in (tmp_path / "out/broken.ipynb").read_text().replace("print('never')", "")
+
+
+def test_the_notebooks_are_committed_without_outputs():
+    for name in NOTEBOOKS:
+        text = json.loads((ROOT / f"notebooks/{name}.ipynb").read_text())
+        assert (text["nbformat"], text["nbformat_minor"]) == (4, 5)
+        for cell in text["cells"]:
+            assert cell["id"] and not cell.get("outputs") and cell.get("execution_count") is None
+
+
+def test_each_data_file_is_described_and_small():
+    described = (ROOT / "notebooks/README.md").read_text()
+    for path in (ROOT / "notebooks/data").glob("*.csv"):
+        assert path.name in described
+        assert path.stat().st_size < 500_000
+
+
+def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path):
+    class Nowhere:
+        port, token = 9, "x"
+
+    done = run(Nowhere, NOTEBOOKS[0], "kernel", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr

@@ -1,0 +1,19 @@
+# what: hostile cells against a session's walls
+# tier: quick
+# timeout: 1500
+# full adds: resource exhaustion, protocol, time-outs, display and in-language attacks
+. "$(dirname "$0")/lib.sh"
+
+python=$(test_python) || broken "no environment for the tests"
+limits=(--pids 128 --cpus 1 --fds 4096 --disk-mb 64 --tmp-mb 64 --inodes 4000)
+url=
+start_server url --memory-mb 512 "${limits[@]}" || broken "the server did not start"
+words=()
+full_tier || words=(--only FS,PC,NE,PR,LK,XS)
+HC_TOKEN=$TOKEN "$python" tests/attacks/attack.py --url "$url" --ipc --mem-mb 512 "${limits[@]}" \
+    --server-log "$server_log" --json "$HOLDCELL_LOGS/attacks.json" ${words[@]+"${words[@]}"}
+status=$?
+# what cannot be told is counted as skipped: never as held
+read -r p f s <<<"$(verdicts "$HOLDCELL_LOGS/attacks.json" HELD BROKEN)"
+if [ $status != 0 ] && [ "$f" = 0 ]; then f=1; fi
+counts "$p" "$f" "$s"

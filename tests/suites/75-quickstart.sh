@@ -1,0 +1,22 @@
+# what: quickstart.sh from start to end, and that it leaves nothing running
+# tier: quick
+# timeout: 900
+. "$(dirname "$0")/lib.sh"
+
+passed=0 failed=0
+check() { # check TEXT COMMAND...
+    local text=$1
+    shift
+    if "$@"; then passed=$((passed + 1)) && echo "ok: $text"; else failed=$((failed + 1)) && echo "FAILED: $text"; fi
+}
+servers() { pgrep -f 'state-dir /tmp/holdcell-quickstart' | wc -l; }
+
+before=$(servers)
+check "it ends well" ./quickstart.sh
+check "an executed notebook is there" test -s out/weather.ipynb
+check "a page is there" test -s out/weather.html
+check "two pictures are there" test -s out/weather-2.png
+check "no server of it runs on" test "$(servers)" = "$before"
+check "its state is gone" sh -c '! ls -d /tmp/holdcell-quickstart.* 2>/dev/null'
+check "a notebook that does not exist is refused" sh -c '! ./quickstart.sh nowhere.ipynb'
+counts $passed $failed 0
