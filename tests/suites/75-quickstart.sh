@@ -11,12 +11,14 @@ check() { # check TEXT COMMAND...
 }
 servers() { pgrep -f 'state-dir /tmp/holdcell-quickstart' | wc -l; }
 
-before=$(servers)
+states() { ls -d /tmp/holdcell-quickstart.* 2>/dev/null | wc -l; }
+
+before=$(servers) states_before=$(states)
 check "it ends well" ./quickstart.sh
 check "an executed notebook is there" test -s out/weather.ipynb
 check "a page is there" test -s out/weather.html
 check "two pictures are there" test -s out/weather-2.png
 check "no server of it runs on" test "$(servers)" = "$before"
-check "its state is gone" sh -c '! ls -d /tmp/holdcell-quickstart.* 2>/dev/null'
+check "its state is gone" test "$(states)" = "$states_before"
 check "a notebook that does not exist is refused" sh -c '! ./quickstart.sh nowhere.ipynb'
 counts $passed $failed 0
