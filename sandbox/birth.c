@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <net/if.h>
 #include <sched.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "err.h"
 #include "proc.h"
 #include "report.h"
+#include "userns.h"
 
 enum { ABOVE_ALL = 16 }; /* where descriptors wait that get a number below 5 */
 
@@ -33,13 +33,6 @@ int birth_wait_go(int go_fd, int go_write_fd)
     if (n < 0)
         return -errno;
     return n == 1 ? 0 : -ECHILD;
-}
-
-static int become_root_inside(struct err *e)
-{
-    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-        return err_sys(e, errno, "become root of the session's user namespace");
-    return 0;
 }
 
 /* Needed twice: a change of ids takes the parent-death signal away. */
@@ -130,7 +123,7 @@ static int place_descriptors(const struct birth *b, int *ret_ready, int *ret_ima
 
 static int prepare(const struct birth *b, struct err *e)
 {
-    int r = become_root_inside(e);
+    int r = userns_become_root(e);
 
     if (r == 0)
         r = stay_with_launcher(b, e);

@@ -44,7 +44,7 @@ static int delivery_open(const struct sandbox *s, struct delivery *d, struct err
 {
     const struct sandbox_host *h = s->host;
     const struct mounts_ids ids = {
-        .init_id = userns_host_id(h->id_base, userns_outer_init(s->index)),
+        .init_id = userns_host_id(h->userns.id_base, userns_outer_init(s->index)),
         .user_id = sandbox_user_id(s),
     };
     int r = mounts_new(&h->layers, &s->limits, &ids, &d->mounts, e);
@@ -109,7 +109,7 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 
     if (r < 0)
         return r;
-    pid_t pid = userns_clone_init(s->host->outer_fd, s->index, leaf_fd, e);
+    pid_t pid = userns_clone_init(&s->host->userns, s->index, leaf_fd, e);
     if (pid == 0)
         birth_run(&b);
     if (pid < 0)

@@ -13,7 +13,7 @@ static int open_all(const struct sandbox_config *c, struct sandbox_host *h, stru
     /* First: what an earlier launcher left may hold ids and memory. */
     int r = cgroup_base_open(c->slot, c->cgroup_parent, &h->cgroups, e);
     if (r == 0)
-        r = userns_outer_new(c->id_base, &h->outer_fd, e);
+        r = userns_open(c->id_base, c->one_level, &h->userns, e);
     if (r == 0)
         r = initimage_open(c->init_path, &h->init_fd, e);
     if (r == 0)
@@ -28,9 +28,8 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
 {
     struct sandbox_host *h = xcalloc(1, sizeof *h);
 
-    h->id_base = config->id_base;
     h->gateway_uid = config->gateway_uid;
-    h->outer_fd = h->pid_ns_fd = h->init_fd = -1;
+    h->userns.outer_fd = h->pid_ns_fd = h->init_fd = -1;
     h->layers = (struct layers){ -1, -1, -1, -1, -1, 0, NULL };
     int r = open_all(config, h, e);
     if (r < 0) {
@@ -41,11 +40,16 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
     return 0;
 }
 
+int sandbox_host_levels(const struct sandbox_host *h)
+{
+    return h->userns.outer_fd >= 0 ? 2 : 1;
+}
+
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
 {
     if (h == NULL)
         return NULL;
-    closep(&h->outer_fd);
+    userns_close(&h->userns);
     closep(&h->pid_ns_fd);
     closep(&h->init_fd);
     layers_close(&h->layers);

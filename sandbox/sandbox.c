@@ -25,7 +25,7 @@ void sandbox_limits_default(struct launch_limits *ret)
 
 uid_t sandbox_user_id(const struct sandbox *s)
 {
-    return userns_host_id(s->host->id_base, userns_outer_user(s->index));
+    return userns_host_id(s->host->userns.id_base, userns_outer_user(s->index));
 }
 
 uint64_t sandbox_file_size(const struct launch_limits *limits)

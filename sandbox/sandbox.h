@@ -29,6 +29,7 @@ struct sandbox_config {
     /* v2: the directory of a cgroup that is ours to divide. NULL: chosen at run time (our own
      * delegated group, else the root). v1 always uses the root of each hierarchy. */
     const char *cgroup_parent;
+    int one_level; /* 1: no outer user namespace (userns.h); 0: one where the host lets us */
 };
 
 /* Raises the limits that add up over sessions, makes the outer user namespace,
@@ -43,6 +44,9 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
                       struct err *e) MUST_CHECK;
 /* NULL-safe; removes the cgroup base. Its sandboxes are freed before. */
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h);
+
+/* 2: sessions live below the outer user namespace; 1: the host refuses that, or one_level was asked for. */
+int sandbox_host_levels(const struct sandbox_host *h);
 
 /* Profile `default` (architecture.md §10). */
 void sandbox_limits_default(struct launch_limits *ret);

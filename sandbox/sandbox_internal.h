@@ -9,13 +9,13 @@
 #include "layers.h"
 #include "mounts.h"
 #include "sandbox.h"
+#include "userns.h"
 
 struct sandbox_host {
-    uint32_t id_base;
+    struct userns userns;
     uid_t gateway_uid;
     struct cgroup_base *cgroups; /* owned */
     struct layers layers;
-    int outer_fd;  /* the outer user namespace */
     int pid_ns_fd; /* the launcher's own pid namespace: what setns() goes back to */
     int init_fd;   /* holdcell-init, a sealed memfd */
 };

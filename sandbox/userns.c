@@ -7,12 +7,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "err.h"
 #include "proc.h"
+
+#define INIT_NAMESPACES \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 void userns_raise_limits(void)
 {
@@ -71,7 +75,7 @@ static int open_user_ns(pid_t pid, int *ret_fd, struct err *e)
     return 0;
 }
 
-int userns_outer_new(uint32_t id_base, int *ret_fd, struct err *e)
+static int make_outer(uint32_t id_base, int *ret_fd, struct err *e)
 {
     char map[64];
     pid_t pid = proc_clone(CLONE_NEWUSER, -1, NULL);
@@ -100,17 +104,33 @@ int userns_outer_new(uint32_t id_base, int *ret_fd, struct err *e)
     return 0;
 }
 
+int userns_become_root(struct err *e)
+{
+    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return err_sys(e, errno, "become root of the user namespace");
+    return 0;
+}
+
 /* Takes the namespace's root; before that our ids are unmapped there and clone3 says EPERM. */
 static int become_outer_root(int outer_fd, struct err *e)
 {
     if (setns(outer_fd, CLONE_NEWUSER) < 0)
         return err_sys(e, errno, "enter the outer user namespace");
-    if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-        return err_sys(e, errno, "become root of the outer user namespace");
+    int r = userns_become_root(e);
+    if (r < 0)
+        return r;
     /* The change of ids made us non-dumpable; then our child's map files belong to the host's root. */
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
         return err_sys(e, errno, "become dumpable");
     return 0;
+}
+
+enum { MAP_SIZE = 64 };
+
+/* In the numbers of the parent namespace. */
+static void session_map(char map[MAP_SIZE], uint32_t init_id, uint32_t user_id)
+{
+    snprintf(map, MAP_SIZE, "0 %u 1\n%u %u 1\n", init_id, (unsigned)USERNS_USER_ID, user_id);
 }
 
 struct built {
@@ -123,21 +143,18 @@ struct built {
 static int build(int outer_fd, unsigned index, int result_fd)
 {
     struct built b = { .pid = -1 };
-    char map[64];
+    char map[MAP_SIZE];
     int r = become_outer_root(outer_fd, &b.err);
 
     if (r == 0) {
-        b.pid = proc_clone(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-                               CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT,
-                           -1, NULL);
+        b.pid = proc_clone(INIT_NAMESPACES | CLONE_PARENT, -1, NULL);
         if (b.pid == 0)
             return 0;
         if (b.pid < 0)
             err_sys(&b.err, -b.pid, "clone the sandbox's pid 1");
     }
     if (b.pid > 0) {
-        snprintf(map, sizeof map, "0 %u 1\n%u %u 1\n", userns_outer_init(index),
-                 (unsigned)USERNS_USER_ID, userns_outer_user(index));
+        session_map(map, userns_outer_init(index), userns_outer_user(index));
         if (write_maps(b.pid, map, &b.err) < 0)
             (void)kill(b.pid, SIGKILL); /* the caller reaps it */
     }
@@ -162,7 +179,7 @@ static pid_t hear_builder(pid_t builder, int fd, struct err *e)
     return err_set(e, b.err.code, "%s", b.err.msg);
 }
 
-pid_t userns_clone_init(int outer_fd, unsigned index, int leaf_fd, struct err *e)
+static pid_t clone_below_outer(int outer_fd, unsigned index, int leaf_fd, struct err *e)
 {
     int p[2];
 
@@ -180,4 +197,79 @@ pid_t userns_clone_init(int outer_fd, unsigned index, int leaf_fd, struct err *e
                             : hear_builder(builder, p[0], e);
     close(p[0]);
     return pid;
+}
+
+/* Parent of the new namespace is the initial one, so the launcher may write the maps. */
+static pid_t clone_below_initial(uint32_t id_base, unsigned index, int leaf_fd, struct err *e)
+{
+    char map[MAP_SIZE];
+    pid_t pid = proc_clone(INIT_NAMESPACES, leaf_fd, NULL);
+
+    if (pid == 0)
+        return 0;
+    if (pid < 0)
+        return err_sys(e, -pid, "clone the sandbox's pid 1");
+    session_map(map, userns_host_id(id_base, userns_outer_init(index)),
+                userns_host_id(id_base, userns_outer_user(index)));
+    int r = write_maps(pid, map, e);
+    if (r < 0) {
+        (void)kill(pid, SIGKILL);
+        (void)!proc_reap(pid, NULL);
+        return r;
+    }
+    return pid;
+}
+
+pid_t userns_clone_init(const struct userns *u, unsigned index, int leaf_fd, struct err *e)
+{
+    return u->outer_fd >= 0 ? clone_below_outer(u->outer_fd, index, leaf_fd, e)
+                            : clone_below_initial(u->id_base, index, leaf_fd, e);
+}
+
+/* What a sandbox's first steps need; a host that refuses them says so by the exit status. */
+_Noreturn static void try_namespaces(int go_fd)
+{
+    struct err e = { 0 };
+    char c;
+
+    if (read(go_fd, &c, 1) != 1 || userns_become_root(&e) < 0 || unshare(CLONE_NEWCGROUP) < 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 || sethostname("trial", 5) < 0)
+        _exit(1);
+    _exit(0);
+}
+
+/* 1 when namespaces below the outer one do what they must. */
+static int outer_works(const struct userns *u)
+{
+    struct err e = { 0 };
+    int go[2], status = -1;
+
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return 0;
+    pid_t pid = userns_clone_init(u, 0, -1, &e);
+    if (pid == 0)
+        try_namespaces(go[0]);
+    if (pid > 0 && (write(go[1], "g", 1) != 1 || proc_reap(pid, &status) < 0))
+        status = -1;
+    close(go[0]);
+    close(go[1]);
+    return pid > 0 && status == 0;
+}
+
+int userns_open(uint32_t id_base, int one_level, struct userns *ret, struct err *e)
+{
+    struct userns u = { .id_base = id_base, .outer_fd = -1 };
+    int r = one_level ? 0 : make_outer(id_base, &u.outer_fd, e);
+
+    if (r < 0)
+        return r;
+    if (u.outer_fd >= 0 && !outer_works(&u))
+        closep(&u.outer_fd);
+    *ret = u;
+    return 0;
+}
+
+void userns_close(struct userns *u)
+{
+    closep(&u->outer_fd);
 }

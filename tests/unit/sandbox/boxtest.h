@@ -115,6 +115,7 @@ static inline struct sandbox_config box_config(void)
         .gateway_uid = hostids_gateway(base),
         .init_path = "/proc/self/exe",
         .runtime_dir = "/usr/lib/python3",
+        .one_level = getenv("HOLDCELL_TEST_ONE_LEVEL") != NULL,
     };
 }
 

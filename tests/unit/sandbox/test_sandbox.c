@@ -336,6 +336,31 @@ static void an_init_that_dies_is_told_and_leaves_nothing(void **state)
     assert_groups_are_gone();
 }
 
+/* Where the host refuses namespaces below the outer one; tests/unit/sandbox run whole in this mode with
+ * HOLDCELL_TEST_ONE_LEVEL=1 in the environment. */
+static void without_an_outer_namespace_the_sandbox_is_the_same(void **state)
+{
+    (void)state;
+    struct sandbox_config config = box_config();
+    struct box b = { 0 };
+    struct launch_limits limits;
+
+    BOX_NEEDS_ROOT();
+    config.one_level = 1;
+    sandbox_limits_default(&limits);
+    box_ok(sandbox_host_open(&config, &b.host, &box_err));
+    assert_int_equal(sandbox_host_levels(b.host), 1);
+    box_ok(sandbox_create(b.host, 7, &limits, &b.sandbox, &box_err));
+    assert_int_equal(box_shell(&b, "id -u; cat /proc/self/uid_map; grep CapEff /proc/self/status",
+                               output, sizeof output),
+                     0);
+    unsigned init_id = 0, inside = 0, user_id = 0;
+    assert_int_equal(sscanf(output, "1000 0 %u 1 %u %u 1", &init_id, &inside, &user_id), 3);
+    assert_int_equal(inside, 1000);
+    assert_non_null(strstr(output, "CapEff:\t0000000000000000\n"));
+    box_close(&b);
+}
+
 /* Every call that makes a descriptor fails once: the error comes back, and nothing stays behind. */
 static void running_out_of_descriptors_leaves_nothing(void **state)
 {
@@ -487,6 +512,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(fifty_sessions_leave_nothing_behind),
         cmocka_unit_test(a_limit_that_is_missing_is_refused),
         cmocka_unit_test(an_init_that_dies_is_told_and_leaves_nothing),
+        cmocka_unit_test(without_an_outer_namespace_the_sandbox_is_the_same),
         cmocka_unit_test(running_out_of_descriptors_leaves_nothing),
         cmocka_unit_test(a_start_that_the_session_stops_can_be_given_up),
         cmocka_unit_test(a_new_host_sweeps_what_the_last_one_left),
