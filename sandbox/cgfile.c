@@ -138,21 +138,30 @@ int cgfile_remove_below(int dirfd)
     return result;
 }
 
-/* Recursion is as deep as the tree that we built ourselves: nobody else may make groups below it. */
+/* 1 when it is gone, 0 when something is in it: -EBUSY in cgroups, for child groups and processes alike. */
+static int remove_one(int dirfd, const char *name)
+{
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return 1;
+    return errno == EBUSY || errno == ENOTEMPTY ? 0 : -errno;
+}
+
+/* Recursion is as deep as the tree that we built ourselves: nobody else may make groups below it. A group
+ * without children needs no descriptor: removing must work when creating failed for want of them. */
 int cgfile_remove_tree(int dirfd, const char *name)
 {
     autoclose int fd = -1;
-    int r = cgfile_open_dir(dirfd, name, &fd);
+    int r = remove_one(dirfd, name);
 
-    if (r == -ENOENT)
-        return 0;
+    if (r != 0)
+        return r < 0 ? r : 0;
+    r = cgfile_open_dir(dirfd, name, &fd);
     if (r == 0)
         r = cgfile_remove_below(fd);
     if (r < 0)
         return r;
-    if (unlinkat(dirfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-        return -errno;
-    return 0;
+    r = remove_one(dirfd, name);
+    return r > 0 ? 0 : r == 0 ? -EBUSY : r;
 }
 
 void cgfile_nap(void)

@@ -39,11 +39,11 @@ static int copy(int from, int to, off_t size, struct err *e)
 int initimage_open(const char *path, int *ret_fd, struct err *e)
 {
     autoclose int from = open(path, O_RDONLY | O_CLOEXEC);
-    autoclose int to = new_memfd();
     struct stat st;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, errno, "open init '%s'", path);
+    autoclose int to = new_memfd();
     if (to < 0)
         return err_sys(e, errno, "make a memfd");
     if (!S_ISREG(st.st_mode) || st.st_size > IMAGE_MAX)

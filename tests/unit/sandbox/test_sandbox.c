@@ -230,6 +230,23 @@ static unsigned count_entries(const char *path)
     return n;
 }
 
+static void assert_descriptors(unsigned want, const char *after)
+{
+    unsigned now = count_entries("/proc/self/fd");
+
+    for (int fd = 0; now != want && fd < 200; fd++) {
+        char path[64], target[256];
+        ssize_t n;
+
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        n = readlink(path, target, sizeof target - 1);
+        if (n > 0)
+            print_message("%d %.*s\n", fd, (int)n, target);
+    }
+    if (now != want)
+        fail_msg("%u instead of %u descriptors after %s: %s", now, want, after, box_err.msg);
+}
+
 static unsigned count_lines(const char *path)
 {
     FILE *f = fopen(path, "re");
@@ -277,7 +294,7 @@ static void fifty_sessions_leave_nothing_behind(void **state)
                              0);
         box_end_sandbox(one.sandbox);
     }
-    assert_int_equal(count_entries("/proc/self/fd"), fds);
+    assert_descriptors(fds, "all");
     assert_int_equal(count_lines("/proc/self/mountinfo"), mounts);
     box_end_sandbox(b.sandbox);
     b.sandbox = NULL;
@@ -322,7 +339,7 @@ static void an_init_that_dies_is_told_and_leaves_nothing(void **state)
     assert_int_equal(sandbox_create(host, 0, &limits, &s, &box_err), -ECHILD);
     assert_non_null(strstr(box_err.msg, "died"));
     assert_null(s);
-    assert_int_equal(count_entries("/proc/self/fd"), fds);
+    assert_descriptors(fds, "all");
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     sandbox_host_close(host);
     assert_groups_are_gone();
@@ -389,7 +406,7 @@ static void running_out_of_descriptors_leaves_nothing(void **state)
         } else {
             box_end_sandbox(one.sandbox);
         }
-        assert_int_equal(count_entries("/proc/self/fd"), fds);
+        assert_descriptors(fds, "a create");
         box_start_rlimit = limit;
         r = box_start(&b, argv, &run);
         box_start_rlimit = 0;
@@ -399,7 +416,7 @@ static void running_out_of_descriptors_leaves_nothing(void **state)
             started++;
             box_finish(&b, &run, output, sizeof output);
         }
-        assert_int_equal(count_entries("/proc/self/fd"), fds);
+        assert_descriptors(fds, "a start");
     }
     assert_true(failed_creates > 20);
     assert_true(failed_starts > 3);
