@@ -1,5 +1,6 @@
 #include "endpoints.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -160,6 +161,31 @@ void endpoints_drop(struct endpoints *p)
         unlinkat(p->dir_fd, name, 0);
     }
     *p = (struct endpoints)ENDPOINTS_NONE;
+}
+
+int endpoints_own(const struct endpoints *p, const char *name)
+{
+    size_t n = strlen(p->base);
+
+    return n > 0 && strncmp(name, p->base, n) == 0 && name[n] == '-';
+}
+
+void endpoints_sweep(int dir_fd, int (*wanted)(void *arg, const char *name), void *arg)
+{
+    /* A description of its own: the directory's offset is shared with later gateways. */
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (d == NULL) {
+        closep(&fd);
+        return;
+    }
+    while ((entry = readdir(d)) != NULL) {
+        if (entry->d_name[0] != '.' && !wanted(arg, entry->d_name))
+            unlinkat(dir_fd, entry->d_name, 0);
+    }
+    closedir(d);
 }
 
 int sealed_memfd(const char *name, const void *p, size_t n, int *ret_fd, struct err *e)

@@ -48,6 +48,12 @@ void endpoints_text(const struct endpoints *p, unsigned which, char out[ENDPOINT
 /* Removes names and descriptors; p is ENDPOINTS_NONE afterwards. */
 void endpoints_drop(struct endpoints *p);
 
+/* Removes every name in the private directory for which wanted() says 0: what a
+ * gateway before this one left for kernels that are no more. */
+void endpoints_sweep(int dir_fd, int (*wanted)(void *arg, const char *name), void *arg);
+/* 1 when the name is one of the five. */
+int endpoints_own(const struct endpoints *p, const char *name);
+
 /* A key as Jupyter makes them: 32 hexadecimal digits with a dash. */
 void endpoints_key(char out[KEY_TEXT]);
 

@@ -8,6 +8,7 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "launchmsg.h"
+#include "link.h"
 #include "log.h"
 #include "note.h"
 #include "recipe.h"
@@ -163,6 +164,20 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     return 0;
 }
 
+static int is_socket_of_a_kernel(void *arg, const char *name)
+{
+    const struct sessions *s = arg;
+
+    for (const struct kernel *k = s->first; k != NULL; k = k->next) {
+        /* The link of a connected kernel has taken them over. */
+        const struct endpoints *p = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
+
+        if (endpoints_own(p, name))
+            return 1;
+    }
+    return 0;
+}
+
 static void finish(struct sessions *s)
 {
     void (*done)(void *arg) = s->adopt_done;
@@ -187,6 +202,7 @@ static void on_listed(void *arg, uint64_t token, struct launch_answer *a)
     }
     const struct launch_listed *listed = a->body;
     if (listed->sandbox == 0) {
+        endpoints_sweep(s->policy.private_dir_fd, is_socket_of_a_kernel, s);
         finish(s);
         return;
     }
