@@ -16,6 +16,7 @@
 
 #include "err.h"
 #include "gatewayproc.h"
+#include "seccomp.h"
 #include "settings.h"
 
 enum {
@@ -167,7 +168,8 @@ void gatewaydrop_exec(const struct gateway_config *c, int link_fd, int *status_f
     umask(077);
     if (step(setsid(), "setsid", e) < 0 || step(chdir("/"), "chdir", e) < 0)
         return;
-    if (set_limits(e) < 0 || drop_power(c->uid, e) < 0 || die_with_launcher(launcher, e) < 0)
+    if (set_limits(e) < 0 || drop_power(c->uid, e) < 0 || die_with_launcher(launcher, e) < 0 ||
+        seccomp_load(SECCOMP_GATEWAY, e) < 0)
         return;
     run_program(c, e);
 }

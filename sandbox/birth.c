@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include "err.h"
 #include "proc.h"
 #include "report.h"
+#include "rlimits.h"
 #include "userns.h"
 
 enum { ABOVE_ALL = 16 }; /* where descriptors wait that get a number below 5 */
@@ -70,13 +70,10 @@ static int name_host(struct err *e)
 
 static int settle(struct err *e)
 {
-    /* Not 0: see rlimits.c. Our children could not raise it again. */
-    const struct rlimit core = { 1, 1 };
-
     umask(022);
     if (setsid() < 0)
         return err_sys(e, errno, "setsid");
-    return setrlimit(RLIMIT_CORE, &core) < 0 ? err_sys(e, errno, "forbid core dumps") : 0;
+    return rlimits_forbid_core(e);
 }
 
 /* What init keeps for the drops of its children. The bounding set too: uid 0 would get all back at

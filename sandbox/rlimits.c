@@ -35,7 +35,7 @@ static int set(const struct limit *l, struct err *e)
  * limit 0 too, and only 1 makes the kernel skip it (fs/coredump.c). Where 0 was
  * inherited and may not be raised, doctor's look at core_pattern must do.
  */
-static int set_core(struct err *e)
+int rlimits_forbid_core(struct err *e)
 {
     static const struct limit core = { "core", RLIMIT_CORE, 1, 1 };
     const struct rlimit one = { 1, 1 };
@@ -60,7 +60,7 @@ int rlimits_set(const struct rlimits_plan *plan, struct err *e)
         { "nice", RLIMIT_NICE, 0, 0 },
         { "sigpending", RLIMIT_SIGPENDING, 1024, 1024 },
     };
-    int r = set_core(e);
+    int r = rlimits_forbid_core(e);
 
     for (size_t i = 0; r == 0 && i < sizeof limits / sizeof limits[0]; i++)
         r = set(&limits[i], e);

@@ -15,6 +15,9 @@ struct rlimits_plan {
     uint64_t nofile, nproc, fsize_bytes; /* hard limits; 0 keeps the inherited one */
 };
 
+/* No core dumps, neither to a file nor to a pipe of the host. */
+int rlimits_forbid_core(struct err *e) MUST_CHECK;
+
 /* Sets soft and hard limits. Never raises a hard limit: what was inherited and is
  * lower stays. Returns 0 or a negative errno. */
 int rlimits_set(const struct rlimits_plan *plan, struct err *e) MUST_CHECK;

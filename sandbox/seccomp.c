@@ -19,6 +19,9 @@ const struct sock_filter *seccomp_program(enum seccomp_filter filter, size_t *re
     case SECCOMP_INIT:
         *ret_count = COUNT(init_program);
         return init_program;
+    case SECCOMP_GATEWAY:
+        *ret_count = COUNT(gateway_program);
+        return gateway_program;
     }
     *ret_count = 0;
     return NULL;

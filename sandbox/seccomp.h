@@ -15,6 +15,7 @@ struct err;
 enum seccomp_filter {
     SECCOMP_SESSION, /* every process of a session's user */
     SECCOMP_INIT,    /* pid 1 of a sandbox; holds all of the session's, for filters add up */
+    SECCOMP_GATEWAY, /* the unprivileged server, from before its exec */
 };
 
 /* Loads the filter into the calling thread, for good. Needs no_new_privs. */

@@ -146,6 +146,27 @@ static const struct rule session_rules[] = {
     REFUSE("fanotify_init", ENOSYS),
 };
 
+static const struct rule gateway_rules[] = {
+    WHEN1("clone", 0, CLONE_REFUSED | CLONE_THREAD, CLONE_THREAD), /* threads, no processes */
+    REFUSE("clone3", ENOSYS),
+    /* The launcher loads this filter and then starts the program from a descriptor. */
+    WHEN1("execveat", 4, LOW, AT_EMPTY_PATH),
+
+    SOCKET(AF_UNIX, SOCK_STREAM, 0),
+    { "socket", EOPNOTSUPP, 1, { { 0, LOW, AF_NETLINK } } },
+    PAIR(SOCK_STREAM),
+
+    WHEN1("sched_setscheduler", 1, LOW, 0 /* libzmq aborts when it is refused */),
+    PRCTL(PR_SET_PDEATHSIG),
+    PRCTL(PR_GET_DUMPABLE),
+    PRCTL(PR_SET_DUMPABLE),
+    PRCTL(PR_SET_NAME),
+    PRCTL(PR_GET_NAME),
+    PRCTL(PR_SET_NO_NEW_PRIVS),
+    PRCTL(PR_GET_NO_NEW_PRIVS),
+    PRCTL(0x53564d41 /* PR_SET_VMA: names of mappings */),
+};
+
 static const struct rule init_rules[] = {
     PRCTL(PR_CAPBSET_DROP),
     PRCTL(PR_CAP_AMBIENT),
@@ -179,6 +200,7 @@ static const struct profile profiles[] = {
       { "session.list", "init.list" },
       { common_rules, init_rules },
       { COUNT(common_rules), COUNT(init_rules) } },
+    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) } },
 };
 
 const char *const *profile_names(void)
