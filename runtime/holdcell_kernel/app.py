@@ -112,6 +112,9 @@ class HandedHeartbeat(Heartbeat):
 
 def bind_descriptor(sock, fd, channel):
     """Let sock accept from fd. The path is not used, only its length is checked."""
+    # Past its high-water mark (1000) a publisher drops messages without a word when the
+    # gateway is slow for a moment; memory of this session is the better bound.
+    sock.sndhwm = sock.rcvhwm = 0
     sock.setsockopt(zmq.USE_FD, fd)
     sock.bind(f"ipc://handed-{channel}")
     sock.setsockopt(zmq.USE_FD, -1)

@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+import zmq
 from conftest import CHANNELS, DEADLINE, RUNTIME, connection_memfd, listeners, of_type, start_process, streams
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -264,6 +265,28 @@ def test_two_hundred_kilobytes_on_a_descriptor_neither_block_nor_reach_the_log(k
     assert reply["status"] == "ok"
     assert len(streams(seen, "stderr")) == 200_000
     assert "xxx" not in kernel.log()
+
+
+def test_no_output_is_lost_on_a_subscriber_that_reads_slowly(kernel):
+    slow = kernel.context.socket(zmq.SUB)
+    slow.rcvhwm = 1
+    slow.subscribe(b"")
+    slow.subscribe(b"slow")  # XPUB tells of new subscriptions only
+    slow.connect(f"ipc://{kernel.directory}/iopub")
+    assert slow.poll(DEADLINE * 1000), "no iopub_welcome"
+    msg_id = kernel.request("from IPython.display import display\n"
+                            "for i in range(5000): display({'text/plain': f'{i:01000d}'}, raw=True)")
+    assert kernel.reply("shell", msg_id)["content"]["status"] == "ok"
+    kernel.outputs(msg_id)
+    seen = []
+    while len(seen) < 5000:
+        assert slow.poll(DEADLINE * 1000), f"only {len(seen)} arrived"
+        _, parts = kernel.session.feed_identities(slow.recv_multipart())
+        msg = json.loads(parts[4])
+        if "data" in msg:
+            seen.append(int(msg["data"]["text/plain"]))
+    slow.close()
+    assert seen == list(range(5000))
 
 
 def test_characters_split_between_two_writes_arrive_whole(kernel):
