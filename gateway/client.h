@@ -23,24 +23,29 @@ const char *channel_name(enum channel c);
 struct client_event {
     uint64_t seq;
     enum channel channel;
-    struct view header, parent_header, metadata, content; /* verbatim, validated as JSON (NaN and Infinity pass) */
+    struct view header, parent_header, metadata,
+        content; /* verbatim, validated as JSON (NaN and Infinity pass) */
     const struct view *buffers;
     size_t buffer_count;
 };
 
 /* Why a front is told to close its socket. */
 enum client_end {
-    CLIENT_REPLACED,   /* the same session_id connected again: Close without a code */
-    CLIENT_DELETED,    /* the kernel was deleted; what it said last has been delivered: 1000 */
-    CLIENT_DEAD,       /* restarts were given up; after the "dead" status: no code */
-    CLIENT_LAGGED,     /* fell off the end of the event log: 1013 */
-    CLIENT_SHUTDOWN,   /* the server stops: 1012 */
+    CLIENT_REPLACED, /* the same session_id connected again: Close without a code */
+    CLIENT_DELETED,  /* the kernel was deleted; what it said last has been delivered: 1000 */
+    CLIENT_DEAD,     /* restarts were given up; after the "dead" status: no code */
+    CLIENT_LAGGED,   /* fell off the end of the event log: 1013 */
+    CLIENT_SHUTDOWN, /* the server stops: 1012 */
 };
 
 struct client_ops {
-    void (*readable)(void *arg);                 /* events wait; called once until client_next() returned 0 */
-    void (*writable)(void *arg);                 /* the kernel takes messages again after client_send() gave -EAGAIN */
-    void (*ended)(void *arg, enum client_end why); /* comes after the last event was pulled; the front then calls client_detach() */
+    void (*readable)(void *arg); /* events wait; called once until client_next() returned 0 */
+    void (*writable)(
+        void *arg); /* the kernel takes messages again after client_send() gave -EAGAIN */
+    void (*ended)(
+        void *arg,
+        enum client_end
+            why); /* comes after the last event was pulled; the front then calls client_detach() */
 };
 
 /* session_id: the WebSocket's session_id parameter, "" for none (a random one is made, no replay). A returning id gets

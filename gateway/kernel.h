@@ -21,7 +21,8 @@ struct kernel_model {
     const char *execution_state;
     uint64_t last_activity_us; /* CLOCK_REALTIME */
     unsigned connections;
-    const char *reason; /* why it died or is restarting, e.g. "out of memory: limit 2147483648, peak ..."; "" when nothing happened */
+    const char *
+        reason; /* why it died or is restarting, e.g. "out of memory: limit 2147483648, peak ..."; "" when nothing happened */
 };
 void kernel_model(const struct kernel *k, struct kernel_model *ret);
 

@@ -3,6 +3,7 @@
 #define HC_KERNEL_OWN_H
 
 #include "activity.h"
+#include "deferred.h"
 #include "endpoints.h"
 #include "eventlog.h"
 #include "kernel.h"
@@ -10,7 +11,6 @@
 #include "query.h"
 #include "recipe.h"
 #include "restarts.h"
-#include "deferred.h"
 
 struct jmsg;
 struct jmsg_facts;
@@ -54,8 +54,8 @@ struct kernel {
     struct waiter *started, *restarted, *deleted; /* owned */
     struct waiter *awaiting;                      /* owned: the first answer */
     struct loop_timer *await_timer;
-    struct loop_timer *timer;                     /* of the phase */
-    struct loop_timer *run_timer;                 /* grace times and repeated interrupts */
+    struct loop_timer *timer;     /* of the phase */
+    struct loop_timer *run_timer; /* grace times and repeated interrupts */
 
     uint64_t sandbox;            /* 0: none */
     int init_fd, session_dir_fd; /* owned, of the sandbox */
@@ -68,9 +68,10 @@ struct kernel {
     struct tail *tail;
     struct link *link;
     int adopted; /* taken over from another gateway; what it does is not known yet */
-    int listed; /* REST finds it */
-    unsigned signals; /* not delivered yet: what clients send after an interrupt waits, lest it be hit */
-    int ready; /* it answered a request: an interrupt is safe */
+    int listed;  /* REST finds it */
+    unsigned
+        signals; /* not delivered yet: what clients send after an interrupt waits, lest it be hit */
+    int ready;   /* it answered a request: an interrupt is safe */
 
     struct eventlog *log;
     struct seat *seats; /* list */
@@ -94,7 +95,7 @@ struct kernel {
     int was_ready;                    /* of the process that exited */
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
-    struct deferred_node reap;            /* frees the kernel outside of callbacks */
+    struct deferred_node reap;        /* frees the kernel outside of callbacks */
     struct {
         uint64_t state_claims, second_replies, unasked, input, malformed;
     } dropped;

@@ -14,11 +14,12 @@
 struct err;
 
 struct kernelspec {
-    char *name;       /* directory name as it is on disk */
-    unsigned dir;     /* index of the kernel path directory (launchmsg.h) */
-    char *path;       /* host path of the spec's directory */
-    json_t *spec;     /* kernel.json with every key that clients rely on filled in: argv, env, display_name, language, interrupt_mode, metadata */
-    int sockets_fd;   /* 1: metadata.holdcell.sockets is "fds" */
+    char *name;   /* directory name as it is on disk */
+    unsigned dir; /* index of the kernel path directory (launchmsg.h) */
+    char *path;   /* host path of the spec's directory */
+    json_t *
+        spec; /* kernel.json with every key that clients rely on filled in: argv, env, display_name, language, interrupt_mode, metadata */
+    int sockets_fd; /* 1: metadata.holdcell.sockets is "fds" */
     int interrupt_by_message;
     char **resources; /* file names served under /kernelspecs/NAME/, NULL-terminated */
 };
@@ -26,13 +27,16 @@ struct kernelspec *kernelspec_free(struct kernelspec *s);
 
 struct kernelspecs; /* the path list, allow-list and default name */
 /* dirs: ':'-separated data directories, each with kernels/NAME/kernel.json; allowed: comma list or NULL. */
-struct kernelspecs *kernelspecs_new(const char *dirs, const char *allowed, const char *default_name);
+struct kernelspecs *kernelspecs_new(const char *dirs, const char *allowed,
+                                    const char *default_name);
 struct kernelspecs *kernelspecs_free(struct kernelspecs *k);
 
 const char *kernelspecs_default(const struct kernelspecs *k); /* borrowed */
 /* One spec, read now. -ENOENT "Kernel spec NAME not found". Caller frees *ret. */
-int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kernelspec **ret, struct err *e) MUST_CHECK;
+int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kernelspec **ret,
+                     struct err *e) MUST_CHECK;
 /* All of them in order of their names; returns the count; the caller frees each and the array. */
-int kernelspecs_list(const struct kernelspecs *k, struct kernelspec ***ret, struct err *e) MUST_CHECK;
+int kernelspecs_list(const struct kernelspecs *k, struct kernelspec ***ret,
+                     struct err *e) MUST_CHECK;
 
 #endif

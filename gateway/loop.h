@@ -18,13 +18,16 @@ struct loop_timer; /* opaque, owned by who made it */
 struct loop_poll;
 
 typedef void loop_fn(void *arg);
-typedef void loop_poll_fn(void *arg, int events); /* LOOP_READ | LOOP_WRITE | LOOP_PRI, negative errno on failure */
+typedef void
+loop_poll_fn(void *arg,
+             int events); /* LOOP_READ | LOOP_WRITE | LOOP_PRI, negative errno on failure */
 
 enum { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_PRI = 4 };
 
 struct loop *loop_new(void);
-struct loop *loop_free(struct loop *l); /* after loop_run() returned; checks that no handle is left open */
-void loop_run(struct loop *l);          /* until loop_stop() and the last close */
+struct loop *
+loop_free(struct loop *l);     /* after loop_run() returned; checks that no handle is left open */
+void loop_run(struct loop *l); /* until loop_stop() and the last close */
 void loop_stop(struct loop *l);
 void *loop_uv(struct loop *l); /* the uv_loop_t *, for connection and channel files */
 
@@ -32,10 +35,13 @@ uint64_t loop_now_ms(const struct loop *l); /* CLOCK_MONOTONIC of this turn */
 uint64_t clock_realtime_us(void);           /* CLOCK_REALTIME, microseconds since 1970 */
 
 /* Runs fn once, delay_ms from now; a repeat of 0 means once. */
-struct loop_timer *loop_timer_start(struct loop *l, uint64_t delay_ms, uint64_t repeat_ms, loop_fn *fn, void *arg);
+struct loop_timer *loop_timer_start(struct loop *l, uint64_t delay_ms, uint64_t repeat_ms,
+                                    loop_fn *fn, void *arg);
 struct loop_timer *loop_timer_close(struct loop_timer *t); /* NULL-safe, returns NULL */
 
-struct loop_poll *loop_poll_start(struct loop *l, int fd, int events, loop_poll_fn *fn, void *arg); /* fd stays the caller's: close it after loop_poll_close() */
+struct loop_poll *
+loop_poll_start(struct loop *l, int fd, int events, loop_poll_fn *fn,
+                void *arg); /* fd stays the caller's: close it after loop_poll_close() */
 void loop_poll_events(struct loop_poll *p, int events);
 struct loop_poll *loop_poll_close(struct loop_poll *p);
 

@@ -2,11 +2,11 @@
 #ifndef HC_SESSIONS_OWN_H
 #define HC_SESSIONS_OWN_H
 
+#include "deferred.h"
 #include "eventlog.h"
 #include "launchclient.h"
 #include "loop.h"
 #include "sessions.h"
-#include "deferred.h"
 #include "zsocket.h"
 
 struct sessions {
