@@ -158,6 +158,7 @@ static const struct rule gateway_rules[] = {
 
     WHEN1("sched_setscheduler", 1, LOW, 0 /* libzmq aborts when it is refused */),
     PRCTL(PR_SET_PDEATHSIG),
+    PRCTL(PR_GET_PDEATHSIG),
     PRCTL(PR_GET_DUMPABLE),
     PRCTL(PR_SET_DUMPABLE),
     PRCTL(PR_SET_NAME),

@@ -34,7 +34,9 @@ struct named {
     enum seccomp_filter filter;
 };
 
-static const struct named filters[] = { { "session", SECCOMP_SESSION }, { "init", SECCOMP_INIT } };
+static const struct named filters[] = { { "session", SECCOMP_SESSION },
+                                        { "init", SECCOMP_INIT },
+                                        { "gateway", SECCOMP_GATEWAY } };
 
 static uint32_t load_word(const struct seccomp_data *data, uint32_t offset)
 {
