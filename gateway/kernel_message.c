@@ -68,12 +68,13 @@ static void settle(struct kernel *k, struct query *q)
         kernel_run_ended(k, q);
     if (!queries_settle(k->queries, q))
         return;
-    for (struct seat *s = k->seats; s != NULL; s = s->next) {
-        if (s->number == owner && (s->blocked || s->held != NULL)) {
-            seat_resume(s);
-            break;
-        }
-    }
+    struct seat *s = k->seats;
+    while (s != NULL && s->number != owner)
+        s = s->next;
+    if (s != NULL && s->client == NULL)
+        seats_sweep(k); /* perhaps it was the last thing that a parked seat waited for */
+    else if (s != NULL && (s->blocked || s->held != NULL))
+        seat_resume(s);
 }
 
 /* A kernel takes the requests of one (sub)shell in order. One that is before an

@@ -138,12 +138,14 @@ void seats_end_all(struct kernel *k)
         seat_end(k->seats);
 }
 
-static int has_runs(const struct seat *s)
+/* What a parked seat still waits for: replies to anything, or the end of runs. */
+static int waits(const struct seat *s, int for_runs_only)
 {
     const struct queries *q = s->kernel->queries;
 
     for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
-        if (r->seat == s->number && r->is_run && !run_ended(&r->run))
+        int open_run = r->is_run && !run_ended(&r->run);
+        if (r->seat == s->number && (open_run || (!for_runs_only && !r->replied)))
             return 1;
     }
     return 0;
@@ -157,10 +159,14 @@ void seats_sweep(struct kernel *k)
         next = s->next;
         if (s->client != NULL)
             continue;
-        if (!s->returns && !has_runs(s))
+        if (!s->returns && !waits(s, 1)) {
             seat_end(s);
-        else
-            parked++;
+            continue;
+        }
+        /* Sockets cost descriptors; who comes back gets new ones. */
+        if (!waits(s, 0))
+            close_dealers(s);
+        parked++;
     }
     while (parked > SEATS_PARKED_MAX) {
         struct seat *oldest = NULL;
