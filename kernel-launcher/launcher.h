@@ -19,6 +19,7 @@ struct launcher_config {
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
     unsigned sessions_max;
+    unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     struct gateway_config gateway;
 };
 

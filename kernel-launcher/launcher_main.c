@@ -51,6 +51,14 @@ static int raise_nofile(struct err *e)
     return 0;
 }
 
+static unsigned nofile(void)
+{
+    struct rlimit r = { 0, 0 };
+
+    return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < UINT32_MAX ? (unsigned)r.rlim_cur
+                                                                        : 1024;
+}
+
 /* Nothing that was inherited reaches a sandbox or, by accident, a gateway: those
  * that a gateway gets are duplicated for it. */
 static int close_on_exec(struct err *e)
@@ -78,6 +86,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
         .kernel_path = o->kernel_path,
         .deadline_max_ms = o->deadline_max_s * 1000,
         .sessions_max = (unsigned)o->sessions_max,
+        .note_fds_max = nofile() / 2,
         .gateway = {
             .exe_fd = -1,
             .name = o->gateway,

@@ -237,8 +237,13 @@ static int list(struct request *r, struct err *e)
 
 static int note(struct request *r, struct err *e)
 {
-    (void)e;
-    session_note(r->session, r->body.note.note, r->packet->fds, r->packet->head.fds);
+    const struct launcher *l = r->launcher;
+    unsigned count = r->packet->head.fds;
+
+    if (sessions_note_fds(&l->sessions, r->session) + count > l->config->note_fds_max)
+        return err_set(e, HC_ELIMIT, "notes hold %u descriptors, the maximum",
+                       l->config->note_fds_max);
+    session_note(r->session, r->body.note.note, r->packet->fds, count);
     answer_done(r);
     return 0;
 }

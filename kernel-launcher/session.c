@@ -100,6 +100,17 @@ struct session *sessions_after(const struct sessions *t, uint64_t after)
     return best;
 }
 
+unsigned sessions_note_fds(const struct sessions *t, const struct session *except)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < t->max; i++) {
+        if (t->slot[i] != NULL && t->slot[i] != except)
+            n += t->slot[i]->note.fd_count;
+    }
+    return n;
+}
+
 void session_note(struct session *s, struct view bytes, int *fds, unsigned fd_count)
 {
     check(fd_count <= MSG_FDS_MAX);

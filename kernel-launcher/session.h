@@ -104,6 +104,9 @@ struct session *sessions_find(const struct sessions *t, uint64_t id); /* any sta
 /* The living one with the smallest id above after, for LIST. */
 struct session *sessions_after(const struct sessions *t, uint64_t after);
 
+/* Descriptors in the notes of all sessions but one. */
+unsigned sessions_note_fds(const struct sessions *t, const struct session *except);
+
 /* Takes the descriptors (they become -1 in fds). */
 void session_note(struct session *s, struct view bytes, int *fds, unsigned fd_count);
 

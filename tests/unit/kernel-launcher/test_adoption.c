@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "err.h"
 #include "world.h"
 
 static struct answer a; /* large */
@@ -57,6 +58,27 @@ static void a_note_comes_back_with_its_descriptors_in_order(void **state)
     world_call(w, LAUNCH_LIST, &list, NULL, 0, &a);
     assert_int_equal(a.head.fds, 0);
     assert_true(view_equals(a.listed.note, "third"));
+}
+
+static void the_descriptors_of_all_notes_are_bounded(void **state)
+{
+    struct world *w = *state;
+    struct launch_note one = { world_create(w), VIEW_STR("one") };
+    struct launch_note two = { world_create(w), VIEW_STR("two") };
+    int fds[MSG_FDS_MAX];
+
+    for (unsigned i = 0; i < MSG_FDS_MAX; i++)
+        fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    world_fresh(&a);
+    world_call(w, LAUNCH_NOTE, &one, fds, MSG_FDS_MAX, &a);
+    assert_int_equal(a.head.verb, LAUNCH_NOTE);
+    world_call(w, LAUNCH_NOTE, &one, fds, MSG_FDS_MAX, &a); /* replaces, does not add up */
+    assert_int_equal(a.head.verb, LAUNCH_NOTE);
+    world_call(w, LAUNCH_NOTE, &two, fds, 8, &a);
+    assert_int_equal(a.head.verb, LAUNCH_NOTE);
+    world_call(w, LAUNCH_NOTE, &two, fds, 9, &a);
+    world_assert_error(&a, HC_ELIMIT, "40 descriptors");
+    world_close(fds, MSG_FDS_MAX);
 }
 
 static void list_tells_every_sandbox_once(void **state)
@@ -145,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_note_comes_back_with_its_descriptors_in_order),
+        T(the_descriptors_of_all_notes_are_bounded),
         T(list_tells_every_sandbox_once),
         T(an_exit_while_no_gateway_lived_is_told_by_list),
         T(the_answer_for_a_gateway_that_died_goes_to_nobody),

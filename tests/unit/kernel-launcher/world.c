@@ -74,6 +74,7 @@ int world_setup(void **state)
         .kernel_path = w->dir,
         .deadline_max_ms = 3600 * 1000,
         .sessions_max = 4,
+        .note_fds_max = 40,
         .gateway = { .exe_fd = -1,
                      .name = "none",
                      .listen_fd = -1,
