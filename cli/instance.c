@@ -82,7 +82,24 @@ static int write_holder(int fd, const char *more, struct err *e)
     return 0;
 }
 
-static int take_slot(struct instance *i, struct err *e)
+/* The slot that the last run on this state directory had; HOSTIDS_SLOTS when none
+ * is told. */
+static unsigned last_slot(int state_fd)
+{
+    char text[64];
+    unsigned slot = HOSTIDS_SLOTS;
+    int pid;
+    ssize_t n = pread(state_fd, text, sizeof text - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    if (sscanf(text, "pid %d\nslot %u\n", &pid, &slot) != 2 || slot > HOSTIDS_SLOTS)
+        return HOSTIDS_SLOTS;
+    return slot;
+}
+
+/* The last run's slot is tried first: if that run was killed, its cgroups are still
+ * there, and the launcher of the slot sweeps them. */
+static int take_slot(struct instance *i, unsigned last, struct err *e)
 {
     int rc = make_directories(SLOT_TABLE, 0700, e);
 
@@ -91,7 +108,8 @@ static int take_slot(struct instance *i, struct err *e)
     autoclose int table = open(SLOT_TABLE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (table < 0)
         return err_sys(e, errno, "open '%s'", SLOT_TABLE);
-    for (unsigned slot = 0; slot < HOSTIDS_SLOTS; slot++) {
+    for (unsigned n = last < HOSTIDS_SLOTS ? 0 : 1; n <= HOSTIDS_SLOTS; n++) {
+        unsigned slot = n == 0 ? last : n - 1;
         char name[16], holder[64];
 
         snprintf(name, sizeof name, "%u", slot);
@@ -137,9 +155,11 @@ int instance_open(const char *state_dir, struct instance *ret, struct err *e)
         rc = err_set(e, EBUSY, "state directory '%s' is in use by another holdcell (%s)",
                      i.state_dir, holder);
     else if (rc > 0)
-        rc = write_holder(i.state_fd, "", e);
-    if (rc == 0)
-        rc = take_slot(&i, e);
+        rc = take_slot(&i, last_slot(i.state_fd), e);
+    if (rc == 0) {
+        snprintf(holder, sizeof holder, "slot %u", i.slot);
+        rc = write_holder(i.state_fd, holder, e);
+    }
     if (rc == 0)
         rc = make_gateway_dir(state, &i, e);
     if (rc < 0) {

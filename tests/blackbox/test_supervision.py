@@ -168,7 +168,6 @@ def test_a_killed_launcher_takes_all_sandboxes_along_and_comes_back(supervised):
     s.says("ready: kernel=1", 2)            # the new launcher works
     assert s.process("launcher") not in (0, launcher)
     assert not any(os.path.exists(f"/proc/{p}") for p in old)   # reaped too
-    assert s.slot() == 0 or s.slot() > 0
     groups = [g for g in cgroups_of(s.slot()) if re.search(r"/s/[^/]+$", g)]
     assert len({os.path.basename(g) for g in groups}) <= 1, groups   # of the new session only
 
@@ -182,9 +181,10 @@ def test_a_killed_supervisor_takes_everything_along_and_the_next_one_sweeps(supe
     wait_for(lambda: not any(alive(p) for p in below))
     s.ready()
     s.says("ready: kernel=1", 2)
-    assert s.slot() == slot
+    again = s.slot()
+    assert again == slot or not slot_is_free(slot), "the last slot is taken again unless somebody else has it"
     s.stop()
-    assert_nothing_left(slot, below)
+    assert_nothing_left(again, below)
 
 
 def test_a_launcher_that_cannot_start_ends_the_server_with_its_reason(supervised):
