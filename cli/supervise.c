@@ -223,12 +223,23 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Without the supervisor everything dies, so it goes last when memory runs out.
+ * The launcher inherits it and says so when the host does not allow it. */
+static void protect_from_oom(void)
+{
+    autoclose int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, "-900", 4) != 4)
+        return;
+}
+
 int supervise(const struct supervise_plan *plan)
 {
     struct supervisor s = { .plan = plan };
     autoclose int signal_fd = open_signals();
 
     s.signal_fd = signal_fd;
+    protect_from_oom();
     signal(SIGPIPE, SIG_IGN);
     if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         log_error("supervisor", "text=\"%s\"", strerror(errno));
