@@ -112,7 +112,7 @@ static int add_run(struct mounts *m, struct err *e)
         .mode = 0755,
         .attributes = MOUNTFD_DATA | MOUNT_ATTR_NOEXEC,
     };
-    int r = add_tmpfs(m, RUNFOLDER_PATH + 1, &t, 0, e);
+    int r = add_tmpfs(m, &RUNFOLDER_PATH[1], &t, 0, e);
 
     if (r < 0)
         return r;

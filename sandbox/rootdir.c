@@ -77,7 +77,7 @@ int rootdir_furnish(int root_fd, const char *runtime_dir, struct err *e)
     for (unsigned i = 0; r == 0 && i < MOUNTS_SPECS; i++) {
         char path[32];
 
-        snprintf(path, sizeof path, "%s/%u", MOUNTS_SPEC_PATH + 1, i);
+        snprintf(path, sizeof path, "%s/%u", &MOUNTS_SPEC_PATH[1], i);
         r = make_folder(root_fd, path, e);
     }
     if (r == 0 && runtime_dir != NULL)
