@@ -1,0 +1,293 @@
+/* Runs and their queries: no end state is a lie, and each run has one. */
+#include "run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "err.h"
+#include "query.h"
+
+static void ok_needs_the_reply_and_the_idle_in_any_order(void **state)
+{
+    (void)state;
+    for (int reply_first = 0; reply_first < 2; reply_first++) {
+        struct run r = { 0 };
+        run_busy(&r);
+        assert_int_equal(r.state, RUN_RUNNING);
+        if (reply_first)
+            run_reply(&r, "ok", "", 10);
+        else
+            run_idle(&r, 10);
+        assert_false(run_ended(&r));
+        if (reply_first)
+            run_idle(&r, 11);
+        else
+            run_reply(&r, "ok", "", 11);
+        assert_int_equal(r.state, RUN_OK);
+    }
+}
+
+static void the_reply_says_how_it_ended(void **state)
+{
+    static const struct {
+        const char *status, *ename;
+        int interrupted;
+        enum run_state want;
+    } rows[] = {
+        { "ok", "", 0, RUN_OK },
+        { "ok", "", 1, RUN_OK }, /* the interrupt missed: the cell ran to its end */
+        { "error", "ValueError", 0, RUN_ERROR },
+        { "error", "ValueError", 1, RUN_ERROR },
+        { "error", "KeyboardInterrupt", 0, RUN_ERROR }, /* the code raised it itself */
+        { "error", "KeyboardInterrupt", 1, RUN_INTERRUPTED },
+        { "aborted", "", 0, RUN_ABORTED },
+        { "abort", "", 1, RUN_ABORTED },
+        { "", "", 0, RUN_ERROR }, /* a reply without a status is not "ok" */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run r = { 0 };
+        run_busy(&r);
+        if (rows[i].interrupted)
+            run_interrupt(&r, 5);
+        run_reply(&r, rows[i].status, rows[i].ename, 10);
+        run_idle(&r, 10);
+        assert_int_equal(r.state, rows[i].want);
+    }
+}
+
+static void an_idle_without_a_reply_ends_after_the_grace_time(void **state)
+{
+    (void)state;
+    for (int interrupted = 0; interrupted < 2; interrupted++) {
+        struct run r = { 0 };
+        run_busy(&r);
+        if (interrupted)
+            run_interrupt(&r, 90);
+        run_idle(&r, 100);
+        assert_int_equal(run_check(&r, 100 + RUN_IDLE_GRACE_MS - 1), RUN_WAIT);
+        assert_int_equal(run_check(&r, 100 + RUN_IDLE_GRACE_MS), RUN_ENDED);
+        assert_int_equal(r.state, interrupted ? RUN_INTERRUPTED : RUN_LOST);
+        assert_int_equal(run_wants_reply(&r), interrupted);
+        /* What comes later changes nothing. */
+        run_reply(&r, "ok", "", 5000);
+        assert_int_equal(r.state, interrupted ? RUN_INTERRUPTED : RUN_LOST);
+    }
+}
+
+static void a_reply_whose_idle_is_lost_ends_with_what_it_said(void **state)
+{
+    struct run r = { 0 };
+
+    (void)state;
+    run_busy(&r);
+    run_reply(&r, "error", "ValueError", 100);
+    assert_int_equal(run_check(&r, 100 + RUN_REPLY_GRACE_MS - 1), RUN_WAIT);
+    assert_int_equal(run_check(&r, 100 + RUN_REPLY_GRACE_MS), RUN_ENDED);
+    assert_int_equal(r.state, RUN_ERROR);
+}
+
+static unsigned repeats(struct run *r)
+{
+    unsigned n = 0;
+
+    for (uint64_t now = 0; now < 60000; now += 100) {
+        if (run_check(r, now) == RUN_INTERRUPT_AGAIN) {
+            run_interrupt(r, now);
+            n++;
+        }
+    }
+    return n;
+}
+
+static void an_interrupt_is_repeated_but_not_for_ever(void **state)
+{
+    struct run queued = { 0 }, running = { 0 };
+
+    (void)state;
+    run_interrupt(&queued, 0); /* before the kernel took the request */
+    assert_int_equal(repeats(&queued), 3);
+    run_busy(&running);
+    run_interrupt(&running, 0);
+    assert_int_equal(repeats(&running), 1);
+    struct run ended = { 0 };
+    run_interrupt(&ended, 0);
+    run_end(&ended, RUN_KILLED);
+    assert_int_equal(repeats(&ended), 0);
+}
+
+static void a_death_ends_a_run_once(void **state)
+{
+    struct run r = { 0 };
+
+    (void)state;
+    run_busy(&r);
+    run_end(&r, RUN_KERNEL_DIED);
+    run_end(&r, RUN_LOST);
+    run_reply(&r, "ok", "", 1);
+    run_idle(&r, 1);
+    assert_int_equal(r.state, RUN_KERNEL_DIED);
+}
+
+/* ---- queries ---- */
+
+static struct query *add(struct queries *q, uint64_t seat, const char *id, const char *type)
+{
+    struct query what = { .seat = seat, .channel = CHANNEL_SHELL, .header = VIEW_STR("{}") };
+
+    snprintf(what.id, sizeof what.id, "%s", id);
+    snprintf(what.session, sizeof what.session, "s%u", (unsigned)seat);
+    snprintf(what.type, sizeof what.type, "%s", type);
+    what.is_run = strcmp(type, "execute_request") == 0;
+    return queries_add(q, &what);
+}
+
+static void a_reply_is_believed_once_and_only_when_asked_for(void **state)
+{
+    struct queries *q = queries_new();
+    int second;
+
+    (void)state;
+    struct query *r = add(q, 1, "a", "execute_request");
+    assert_null(queries_match_reply(q, 1, CHANNEL_SHELL, "b", "execute_reply", &second));
+    assert_null(queries_match_reply(q, 2, CHANNEL_SHELL, "a", "execute_reply", &second));
+    assert_null(queries_match_reply(q, 1, CHANNEL_CONTROL, "a", "execute_reply", &second));
+    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "execute_reply", &second), r);
+    assert_false(second);
+    r->replied = 1;
+    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "execute_reply", &second), r);
+    assert_true(second);
+    /* Another kind of message for the same request is no second reply. */
+    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "usage_reply", &second), r);
+    assert_false(second);
+    q = queries_free(q);
+}
+
+static void constant_ids_are_answered_oldest_first(void **state)
+{
+    struct queries *q = queries_new();
+    int second;
+
+    (void)state;
+    struct query *first = add(q, 1, "const", "execute_request");
+    struct query *next = add(q, 1, "const", "execute_request");
+    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "const", "execute_reply", &second),
+                     first);
+    first->replied = 1;
+    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "const", "execute_reply", &second),
+                     next);
+    assert_ptr_equal(queries_match_status(q, "const", "s1"), first);
+    first->idle = 1;
+    assert_ptr_equal(queries_match_status(q, "const", "s1"), next);
+    q = queries_free(q);
+}
+
+static void a_finished_query_is_forgotten_and_its_run_counted_out_once(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *r = add(q, 1, "a", "execute_request");
+    assert_int_equal(queries_runs(q), 1);
+    run_busy(&r->run);
+    r->replied = 1;
+    run_reply(&r->run, "ok", "", 1);
+    assert_int_equal(queries_settle(q, r), 0);
+    r->idle = 1;
+    run_idle(&r->run, 2);
+    assert_int_equal(queries_settle(q, r), 1);
+    assert_int_equal(queries_runs(q), 0);
+    assert_null(queries_first(q));
+    /* comm messages have no reply: idle is their end. */
+    r = add(q, 1, "c", "comm_msg");
+    r->idle = 1;
+    assert_int_equal(queries_settle(q, r), 1);
+    /* A request whose reply has not come stays: a late one is still its own. */
+    r = add(q, 1, "d", "complete_request");
+    r->idle = 1;
+    assert_int_equal(queries_settle(q, r), 0);
+    q = queries_free(q);
+}
+
+static void a_seat_with_too_many_open_runs_has_to_wait(void **state)
+{
+    struct queries *q = queries_new();
+    char id[32];
+
+    (void)state;
+    for (unsigned i = 0; i < QUERIES_SEAT_MAX; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        assert_true(queries_room(q, 1));
+        assert_non_null(add(q, 1, id, "execute_request"));
+    }
+    assert_false(queries_room(q, 1));
+    assert_null(add(q, 1, "more", "execute_request"));
+    assert_true(queries_room(q, 2));
+    struct query *r = queries_first(q);
+    run_end(&r->run, RUN_LOST);
+    queries_settle(q, r);
+    assert_true(queries_room(q, 1));
+    assert_non_null(add(q, 1, "more", "execute_request"));
+    assert_int_equal(queries_runs(q), QUERIES_SEAT_MAX);
+    q = queries_free(q);
+}
+
+static void requests_that_nobody_answers_are_forgotten_oldest_first(void **state)
+{
+    struct queries *q = queries_new();
+    char id[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 3 * QUERIES_SEAT_MAX; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        assert_non_null(add(q, 1, id, "kernel_info_request"));
+    }
+    assert_int_equal(queries_count(q, 1), QUERIES_SEAT_MAX);
+    assert_string_equal(queries_first(q)->id, "2048");
+    q = queries_free(q);
+}
+
+static void an_interrupt_is_meant_for_what_runs_not_for_what_waits_behind_it(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *a = add(q, 1, "a", "execute_request");
+    struct query *b = add(q, 2, "b", "execute_request");
+    struct query *sub = add(q, 1, "c", "execute_request");
+    snprintf(sub->subshell, sizeof sub->subshell, "sub");
+    queries_interrupt(q, 7);
+    assert_int_equal(a->run.interrupts, 1); /* not taken yet: the oldest of its shell */
+    assert_int_equal(b->run.interrupts, 0);
+    assert_int_equal(sub->run.interrupts, 1);
+    run_busy(&b->run); /* b runs, whatever was sent first */
+    queries_interrupt(q, 8);
+    assert_int_equal(a->run.interrupts, 1);
+    assert_int_equal(b->run.interrupts, 1);
+    q = queries_free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ok_needs_the_reply_and_the_idle_in_any_order),
+        cmocka_unit_test(the_reply_says_how_it_ended),
+        cmocka_unit_test(an_idle_without_a_reply_ends_after_the_grace_time),
+        cmocka_unit_test(a_reply_whose_idle_is_lost_ends_with_what_it_said),
+        cmocka_unit_test(an_interrupt_is_repeated_but_not_for_ever),
+        cmocka_unit_test(a_death_ends_a_run_once),
+        cmocka_unit_test(a_reply_is_believed_once_and_only_when_asked_for),
+        cmocka_unit_test(constant_ids_are_answered_oldest_first),
+        cmocka_unit_test(a_finished_query_is_forgotten_and_its_run_counted_out_once),
+        cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
+        cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
+        cmocka_unit_test(an_interrupt_is_meant_for_what_runs_not_for_what_waits_behind_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
