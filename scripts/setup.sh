@@ -41,11 +41,13 @@ setup_packages() { # setup_packages [--tests]
         apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"' sh $wanted
 }
 
-setup_build() {
+setup_build() { # setup_build [--tests]: without it the three programs alone
+    local programs="holdcell holdcell-launcher holdcell-init" program
     run_logged configure cmake -S "$ROOT" --preset release || return 1
-    run_logged build cmake --build "$ROOT/build/release" -j "$(nproc)" || return 1
-    local program
-    for program in holdcell holdcell-launcher holdcell-init; do
+    # shellcheck disable=SC2046,SC2086
+    run_logged build cmake --build "$ROOT/build/release" -j "$(nproc)" \
+        $([ "${1:-}" = --tests ] || echo --target $programs) || return 1
+    for program in $programs; do
         [ -x "$ROOT/build/release/bin/$program" ] || fail "the build made no build/release/bin/$program"
     done
     say "      build/release/bin: holdcell holdcell-launcher holdcell-init"
@@ -68,7 +70,7 @@ setup_runtime() {
 }
 
 setup_all() {
-    setup_packages "$@" && setup_build && setup_runtime
+    setup_packages "$@" && setup_build "$@" && setup_runtime
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

@@ -28,139 +28,148 @@
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
 #   - Suites run one after the other in the order of their names; none needs another.
 set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
-here=$PWD
 
-tier=quick
-only=()
-list=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --full) tier=full; shift ;;
-    --only) only+=("${2:?--only needs the name of a suite}"); shift 2 ;;
-    --list) list=1; shift ;;
-    -h | --help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
-    *) echo "run.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
-    esac
-done
+# One function, read whole before it runs: the file may be edited meanwhile.
+main() {
+    cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+    here=$PWD
 
-header() { sed -n "s/^# $2: *//p" "$1" | head -n 1; } # header FILE KEY
-short() { basename "$1" .sh | sed 's/^[0-9]*-//'; }
-
-chosen() { # chosen NAME
-    [ ${#only[@]} -gt 0 ] || return 0
-    local name
-    for name in "${only[@]}"; do [ "$name" != "$1" ] || return 0; done
-    return 1
-}
-
-suites=()
-for file in tests/suites/[0-9]*-*.sh; do
-    [ -e "$file" ] || continue
-    if [ -n "$list" ]; then
-        printf '%-16s %-6s %s\n' "$(short "$file")" "$(header "$file" tier)" "$(header "$file" what)"
-    fi
-    if chosen "$(short "$file")"; then suites+=("$file"); fi
-done
-[ -z "$list" ] || exit 0
-for name in ${only[@]+"${only[@]}"}; do
-    [ -e "$(ls tests/suites/[0-9]*-"$name".sh 2>/dev/null | head -n 1)" ] || {
-        echo "run.sh: no suite '$name'; there are: $(for f in tests/suites/[0-9]*; do short "$f"; done | xargs)" >&2
-        exit 2
-    }
-done
-
-LOGS=$here/build/test-logs
-rm -rf "$LOGS"
-mkdir -p "$LOGS"
-export HOLDCELL_TIER=$tier HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
-export JOBS=${JOBS:-$(nproc)} PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
-began=$SECONDS
-
-passed=0 failed=0 skipped=0
-rows=()
-count() { # count NAME PASSED FAILED SKIPPED SECONDS NOTE
-    passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    rows+=("$(printf '%-16s %7d %7d %8d %6d s  %s' "$1" "$2" "$3" "$4" "$5" "$6")")
-    printf '%s\n' "${rows[-1]}"
-}
-
-# suite_result LOG STATUS - prints "passed failed skipped note"
-suite_result() {
-    local line p f s note=
-    line=$(tail -n 1 "$1" 2>/dev/null)
-    if [[ $line =~ ^passed=([0-9]+)\ failed=([0-9]+)\ skipped=([0-9]+)$ ]]; then
-        p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
-        if [ "$2" != 0 ] && [ "$f" = 0 ]; then f=1 note="exit status $2"; fi
-        if [ $((p + f + s)) = 0 ]; then f=1 note="it counted nothing"; fi
-    else
-        p=0 f=1 s=0 note="no count at its end, exit status $2"
-    fi
-    case $2 in 124 | 137) note="time-out" ;; esac
-    echo "$p $f $s $note"
-}
-
-run_suite() { # run_suite FILE
-    local name log status t0=$SECONDS p f s note pid
-    name=$(short "$1") log=$LOGS/$(short "$1").log
-    export SUITE_LOG=$log SUITE_TMP
-    SUITE_TMP=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
-    # a process group of its own: what a time-out leaves is killed with it
-    timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" >"$log" 2>&1 </dev/null &
-    pid=$!
-    current=$pid
-    while kill -0 $pid 2>/dev/null; do
-        sleep 0.5
-        if [ ! -t 1 ] && [ $(((SECONDS - t0) % 60)) = 59 ]; then echo "  $name: $((SECONDS - t0)) s"; sleep 1; fi
+    tier=quick
+    only=()
+    list=
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --full) tier=full; shift ;;
+        --only) only+=("${2:?--only needs the name of a suite}"); shift 2 ;;
+        --list) list=1; shift ;;
+        -h | --help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+        *) echo "run.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
+        esac
     done
-    wait $pid
-    status=$?
+
+    header() { sed -n "s/^# $2: *//p" "$1" | head -n 1; } # header FILE KEY
+    short() { basename "$1" .sh | sed 's/^[0-9]*-//'; }
+
+    chosen() { # chosen NAME
+        [ ${#only[@]} -gt 0 ] || return 0
+        local name
+        for name in "${only[@]}"; do [ "$name" != "$1" ] || return 0; done
+        return 1
+    }
+
+    suites=()
+    for file in tests/suites/[0-9]*-*.sh; do
+        [ -e "$file" ] || continue
+        if [ -n "$list" ]; then
+            printf '%-16s %-6s %s\n' "$(short "$file")" "$(header "$file" tier)" "$(header "$file" what)"
+        fi
+        if chosen "$(short "$file")"; then suites+=("$file"); fi
+    done
+    [ -z "$list" ] || exit 0
+    for name in ${only[@]+"${only[@]}"}; do
+        [ -e "$(ls tests/suites/[0-9]*-"$name".sh 2>/dev/null | head -n 1)" ] || {
+            echo "run.sh: no suite '$name'; there are: $(for f in tests/suites/[0-9]*; do short "$f"; done | xargs)" >&2
+            exit 2
+        }
+    done
+
+    [ "$(id -u)" = 0 ] || { echo "run.sh: the tests start sandboxes: run it as root (sudo tests/run.sh)" >&2; exit 2; }
+
+    LOGS=$here/build/test-logs
+    rm -rf "$LOGS"
+    mkdir -p "$LOGS"
+    export HOLDCELL_TIER=$tier HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
+    export JOBS=${JOBS:-$(nproc)} PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
+    began=$SECONDS
+
+    passed=0 failed=0 skipped=0
+    rows=()
+    count() { # count NAME PASSED FAILED SKIPPED SECONDS NOTE
+        passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+        rows+=("$(printf '%-16s %7d %7d %8d %6d s  %s' "$1" "$2" "$3" "$4" "$5" "$6")")
+        printf '%s\n' "${rows[-1]}"
+    }
+
+    # suite_result LOG STATUS - prints "passed failed skipped note"
+    suite_result() {
+        local line p f s note=
+        line=$(tail -n 1 "$1" 2>/dev/null)
+        if [[ $line =~ ^passed=([0-9]+)\ failed=([0-9]+)\ skipped=([0-9]+)$ ]]; then
+            p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
+            if [ "$2" != 0 ] && [ "$f" = 0 ]; then f=1 note="exit status $2"; fi
+            if [ $((p + f + s)) = 0 ]; then f=1 note="it counted nothing"; fi
+        else
+            p=0 f=1 s=0 note="no count at its end, exit status $2"
+        fi
+        case $2 in 124 | 137) note="time-out" ;; esac
+        echo "$p $f $s $note"
+    }
+
+    run_suite() { # run_suite FILE
+        local name log status t0=$SECONDS p f s note pid
+        name=$(short "$1") log=$LOGS/$(short "$1").log
+        export SUITE_LOG=$log SUITE_TMP
+        SUITE_TMP=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
+        # a process group of its own: what a time-out leaves is killed with it
+        timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" >"$log" 2>&1 </dev/null &
+        pid=$!
+        current=$pid
+        while kill -0 $pid 2>/dev/null; do
+            sleep 0.5
+            if [ ! -t 1 ] && [ $(((SECONDS - t0) % 60)) = 59 ]; then echo "  $name: $((SECONDS - t0)) s"; sleep 1; fi
+        done
+        wait $pid
+        status=$?
+        current=
+        kill -KILL -- "-$pid" 2>/dev/null # timeout leads the group
+        rm -rf "$SUITE_TMP"
+        read -r p f s note <<<"$(suite_result "$log" $status)"
+        count "$name" "$p" "$f" "$s" $((SECONDS - t0)) "$note"
+        if [ "$f" != 0 ]; then
+            echo "  --- $name failed; the end of $log:"
+            tail -n 40 "$log" | cut -c1-240 | sed 's/^/  | /'
+        fi
+    }
+
     current=
-    kill -KILL -- "-$pid" 2>/dev/null # timeout leads the group
-    rm -rf "$SUITE_TMP"
-    read -r p f s note <<<"$(suite_result "$log" $status)"
-    count "$name" "$p" "$f" "$s" $((SECONDS - t0)) "$note"
-    if [ "$f" != 0 ]; then
-        echo "  --- $name failed; the end of $log:"
-        tail -n 40 "$log" | cut -c1-240 | sed 's/^/  | /'
+    # On an interrupt the running suite goes with us.
+    trap '[ -z "$current" ] || kill -TERM "$current" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
+
+    if [ "${HOLDCELL_NO_SETUP:-}" != 1 ]; then
+        echo "setup (logs: $LOGS)"
+        if ! LOGS=$LOGS bash scripts/setup.sh --tests; then
+            count setup 0 1 0 $((SECONDS - began)) "nothing can run"
+            printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+            exit 1
+        fi
     fi
+    HOLDCELL_RUNTIME=$(readlink -f build/release/runtime)
+    export HOLDCELL_RUNTIME
+
+    head=$(printf '%-16s %7s %7s %8s %8s' suite passed failed skipped time)
+    printf '\n%s\n' "$head"
+    left=()
+    for file in ${suites[@]+"${suites[@]}"}; do
+        if [ "$tier" = quick ] && [ "$(header "$file" tier)" = full ]; then
+            if [ ${#only[@]} -gt 0 ]; then HOLDCELL_TIER=full run_suite "$file"; continue; fi
+            left+=("$(short "$file"): $(header "$file" what)")
+            continue
+        fi
+        run_suite "$file"
+        more=$(header "$file" "full adds")
+        if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
+    done
+
+    printf '\n%s\n' "$head"
+    printf '%s\n' ${rows[@]+"${rows[@]}"}
+    if [ ${#left[@]} -gt 0 ]; then
+        printf '\nLeft out of the quick tier (tests/run.sh --full runs it):\n'
+        printf '  %s\n' "${left[@]}"
+    fi
+    printf '\n%d s in all, logs in %s\n' $((SECONDS - began)) "$LOGS"
+    printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+    [ $failed = 0 ] && [ $passed -gt 0 ]
 }
 
-current=
-# On an interrupt the running suite goes with us.
-trap '[ -z "$current" ] || kill -TERM "$current" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
-
-if [ "${HOLDCELL_NO_SETUP:-}" != 1 ]; then
-    echo "setup (logs: $LOGS)"
-    if ! LOGS=$LOGS bash scripts/setup.sh --tests; then
-        count setup 0 1 0 $((SECONDS - began)) "nothing can run"
-        printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
-        exit 1
-    fi
-fi
-HOLDCELL_RUNTIME=$(readlink -f build/release/runtime)
-export HOLDCELL_RUNTIME
-
-head=$(printf '%-16s %7s %7s %8s %8s' suite passed failed skipped time)
-printf '\n%s\n' "$head"
-left=()
-for file in ${suites[@]+"${suites[@]}"}; do
-    if [ "$tier" = quick ] && [ "$(header "$file" tier)" = full ]; then
-        if [ ${#only[@]} -gt 0 ]; then HOLDCELL_TIER=full run_suite "$file"; continue; fi
-        left+=("$(short "$file"): $(header "$file" what)")
-        continue
-    fi
-    run_suite "$file"
-    more=$(header "$file" "full adds")
-    if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
-done
-
-printf '\n%s\n' "$head"
-printf '%s\n' ${rows[@]+"${rows[@]}"}
-if [ ${#left[@]} -gt 0 ]; then
-    printf '\nLeft out of the quick tier (tests/run.sh --full runs it):\n'
-    printf '  %s\n' "${left[@]}"
-fi
-printf '\n%d s in all, logs in %s\n' $((SECONDS - began)) "$LOGS"
-printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
-[ $failed = 0 ] && [ $passed -gt 0 ]
+main "$@"
+exit
