@@ -6,6 +6,8 @@ import uuid
 
 import websocket
 
+from server import DEADLINE
+
 
 class Ended(Exception):
     """The WebSocket closed; args: close code or None."""
@@ -47,7 +49,7 @@ class Channels:
         header = [f"Authorization: token {server.token}"] if server.token else []
         self.ws = websocket.create_connection(
             f"ws://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
-            header=header, timeout=60)
+            header=header, timeout=DEADLINE)
         self.seen = []                      # every message, in order
 
     def close(self):
@@ -68,7 +70,7 @@ class Channels:
             "channel": channel, "buffers": []}))
         return msg_id
 
-    def recv(self, timeout=60):
+    def recv(self, timeout=DEADLINE):
         self.ws.settimeout(timeout)
         try:
             op, data = self.ws.recv_data()
@@ -85,7 +87,7 @@ class Channels:
         self.seen.append(m)
         return m
 
-    def until(self, wanted, timeout=60):
+    def until(self, wanted, timeout=DEADLINE):
         """The first message for which wanted() is true."""
         end = time.monotonic() + timeout
         while True:
@@ -101,7 +103,7 @@ class Channels:
                                              "user_expressions": {}, "allow_stdin": allow_stdin,
                                              "stop_on_error": False})
 
-    def finish(self, msg_id, timeout=60, answer=None):
+    def finish(self, msg_id, timeout=DEADLINE, answer=None):
         """Collects until both reply and idle came."""
         run = Run()
         end = time.monotonic() + timeout
@@ -123,5 +125,5 @@ class Channels:
                 self.send("input_reply", {"value": answer}, "stdin", m["header"])
         return run
 
-    def run(self, code, timeout=60, answer=None):
+    def run(self, code, timeout=DEADLINE, answer=None):
         return self.finish(self.start(code, answer is not None), timeout, answer)

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -14,7 +15,9 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("HOLDCELL_BIN", os.path.join(ROOT, "build", "release", "bin", "holdcell"))
 TOKEN = "bl4ckb0x-t0ken"
-DEADLINE = 60           # seconds for anything that should take one
+SLOW = float(os.environ.get("HOLDCELL_SLOW", "1"))      # an emulated machine is slower
+DEADLINE = 60 * SLOW    # seconds for anything that should take one
+START_WITH = shlex.split(os.environ.get("HOLDCELL_START_WITH", ""))     # must exec the server in its own place
 
 
 def free_port():
@@ -80,6 +83,14 @@ def cgroups_of(slot):
     return sorted(out)
 
 
+V2_ROOT = "/sys/fs/cgroup"      # where cgroup2 is mounted when it is alone
+
+
+def group_of(pid):
+    """The process' cgroup there, as a directory."""
+    return V2_ROOT + re.search(r"^0::(.*)$", read(f"/proc/{pid}/cgroup"), re.M).group(1)
+
+
 class Response:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -112,7 +123,7 @@ class Server:
 
     def spawn(self):
         with open(self.log_path, "ab") as log:
-            self.proc = subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            self.proc = subprocess.Popen(START_WITH + self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                          start_new_session=True, env={**os.environ, **self.env})
         return self
 
@@ -129,11 +140,11 @@ class Server:
 
     def answers(self):
         try:
-            return self.request("GET", "/api", timeout=10).status < 500
+            return self.request("GET", "/api", timeout=10 * SLOW).status < 500
         except (OSError, http.client.HTTPException):
             return False
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=30 * SLOW):
         """SIGTERM; returns the exit status."""
         if self.proc.poll() is None:
             self.proc.send_signal(signal.SIGTERM)
@@ -145,7 +156,7 @@ class Server:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-            self.proc.wait(10)
+            self.proc.wait(10 * SLOW)
             raise AssertionError(f"the server did not end within {timeout} s of SIGTERM:\n{self.log()[-3000:]}") from None
 
     def close(self):
@@ -170,6 +181,10 @@ class Server:
             if name == "gateway" and base == "holdcell" and words[1:2] == ["gateway"]:
                 return pid
         return 0
+
+    def kernels(self):
+        """Pids of the Python kernels."""
+        return [p for p in descendants_of(self.process("launcher")) if "holdcell_kernel" in read(f"/proc/{p}/cmdline")]
 
     def slot(self):
         """Number of the instance: its cgroup base is holdcell-<slot>."""

@@ -45,6 +45,7 @@ def test_a_death_is_reported_as_what_it_was(shared, kernel, code, words):
         assert all(w in model.get("reason", "") for w in words), model
 
 
+@pytest.mark.guest
 def test_a_memory_bomb_is_reported_as_out_of_memory_with_the_limit(server_with):
     s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")
     kid = s.start_kernel("python3")
@@ -73,6 +74,7 @@ while True:
 """
 
 
+@pytest.mark.guest
 def test_a_kernelspec_whose_first_act_is_a_memory_bomb_is_stopped(server_with, kernel_path):
     kernel_path.add("bomb", ["python3", "{resource_dir}/bomb.py", "{connection_file}"], {"bomb.py": BOMB})
     s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32", "--kernel-path", kernel_path.path)
@@ -102,6 +104,7 @@ def test_a_kernel_that_cannot_live_is_given_up_and_removed(server_with, kernel_p
     wait_for(back)
 
 
+@pytest.mark.guest
 def test_kill_9_of_the_kernel_from_outside_is_noticed(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:
@@ -115,6 +118,7 @@ def test_kill_9_of_the_kernel_from_outside_is_noticed(shared, kernel):
         assert c.run("3").result == "3"
 
 
+@pytest.mark.guest
 def test_kill_9_of_the_gateway_keeps_kernels_and_variables(server_with):
     s = server_with()
     kid = s.start_kernel("python3")
@@ -136,6 +140,7 @@ def test_kill_9_of_the_gateway_keeps_kernels_and_variables(server_with):
     assert s.delete_kernel(kid) == 204
 
 
+@pytest.mark.guest
 def test_kill_9_of_the_launcher_ends_every_sandbox_and_a_new_one_serves(server_with):
     s = server_with()
     kid = s.start_kernel("python3")

@@ -12,6 +12,7 @@ CELL = ("import time\nended = 'interrupted'\n"
         "except KeyboardInterrupt:\n    raise\n")
 
 
+@pytest.mark.guest
 def test_interrupt_ends_a_sleep_and_keeps_variables(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

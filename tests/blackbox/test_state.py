@@ -1,8 +1,11 @@
 """One persistent interpreter per kernel: state, input, restart."""
 
+import pytest
+
 from channels import Channels
 
 
+@pytest.mark.guest
 def test_variables_are_kept_over_twenty_cells(chan):
     assert chan.run("total = 0; seen = []").status == "ok"
     for i in range(20):
@@ -35,6 +38,7 @@ def test_a_figure_comes_as_png_and_a_table_as_html(chan):
     assert run.stream("stderr") == ""
 
 
+@pytest.mark.guest
 def test_restart_loses_variables_and_keeps_id_files_and_socket(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -172,6 +172,7 @@ def test_a_killed_launcher_takes_all_sandboxes_along_and_comes_back(supervised):
     assert len({os.path.basename(g) for g in groups}) <= 1, groups   # of the new session only
 
 
+@pytest.mark.guest
 def test_a_killed_supervisor_takes_everything_along_and_the_next_one_sweeps(supervised):
     s = supervised().ready()
     s.says("ready: kernel=1")
@@ -242,6 +243,7 @@ def test_the_gateways_directory_is_its_own_and_emptied_at_the_start(supervised):
 
 # --- several -------------------------------------------------------------------------
 
+@pytest.mark.guest
 def test_two_instances_share_neither_ids_nor_groups_nor_ends(supervised):
     a, b = supervised().ready(), supervised().ready()
     a.says("ready: kernel=1")

@@ -1,0 +1,71 @@
+"""What only a machine of the customers' kind shows: Debian 12 with its own kernel (6.1), cgroup v2 alone.
+Collected in the guests of tests/vm.sh only (HOLDCELL_GUEST=direct or systemd)."""
+
+import ctypes
+import os
+import re
+
+import pytest
+
+from channels import Channels
+from server import Server, V2_ROOT, cgroup_roots, cgroups_of, descendants_of, group_of, read
+
+pytestmark = pytest.mark.guest
+SYSTEMD = os.environ["HOLDCELL_GUEST"] == "systemd"
+
+
+def test_the_guest_is_what_the_customers_have():
+    assert os.uname().release.startswith("6.1.")
+    assert cgroup_roots() == [V2_ROOT]
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.syscall(444, None, ctypes.c_size_t(0), 1) == 2, "landlock_create_ruleset: the version"
+
+
+def test_landlock_holds_inside(chan):
+    """These files are the session's own in a file system that is mounted for writing: only Landlock refuses."""
+    run = chan.run("import os, errno\nout = [l.split()[3].split(',')[0] for l in open('/proc/self/mounts') if l.split()[1] == '/proc']\n"
+                   "for name in ('comm', 'oom_score_adj', 'coredump_filter'):\n"
+                   "    path = f'/proc/self/{name}'\n    s = os.stat(path)\n"
+                   "    try: os.close(os.open(path, os.O_WRONLY)); why = None\n"
+                   "    except OSError as e: why = errno.errorcode[e.errno]\n"
+                   "    out.append((s.st_uid == os.getuid() and bool(s.st_mode & 0o200), why))\nout")
+    assert eval(run.result) == ["rw"] + 3 * [(True, "EACCES")]
+
+
+@pytest.fixture(scope="module")
+def limited():
+    """A server with odd limits, with one Python kernel that has run a cell."""
+    s = Server("--memory-mb", "333", "--pids", "77", "--cpus", "0.75", "--disk-mb", "32", "--tmp-mb", "32").start()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.run("0")
+    yield s
+    s.close()
+
+
+def test_the_limits_are_in_the_unified_tree(limited):
+    kernel, = limited.kernels()
+    leaf = group_of(kernel)
+    session, name = os.path.split(leaf)
+    assert name == "k1-1" and re.fullmatch(rf"{V2_ROOT}(/.*)?/holdcell-{limited.slot()}/s/[0-9]+-[0-9]+", session)
+    limits = {f: read(f"{session}/{f}").strip() for f in
+              ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cpu.max", "cgroup.subtree_control")}
+    assert limits == {"memory.max": str(333 << 20), "memory.swap.max": limits["memory.swap.max"],
+                      "memory.oom.group": "0", "pids.max": "77", "cpu.max": "75000 100000", "cgroup.subtree_control": ""}
+    assert limits["memory.swap.max"] in ("0", "")           # empty: a kernel without swap accounting
+    assert [p for p in descendants_of(limited.process("launcher")) if group_of(p) == session + "/init"]
+
+
+def test_the_servers_own_processes_are_outside_of_every_limit(limited):
+    base = next(g for g in cgroups_of(limited.slot()) if g.endswith(f"/holdcell-{limited.slot()}"))
+    own = [limited.proc.pid, limited.process("launcher"), limited.process("gateway")]
+    for pid in own:
+        assert not (group_of(pid) + "/").startswith(base + "/")
+        assert read(group_of(pid) + "/memory.max").strip() in ("max", "")
+    if SYSTEMD:     # the scope is ours alone: nothing outside of it was touched
+        scope = os.path.dirname(base)
+        assert re.search(r"\.scope$", scope)
+        assert {group_of(p) for p in own} == {scope + "/holdcell-main"}
+        assert not [d for d in os.listdir(V2_ROOT) if d.startswith("holdcell-")]
+    else:
+        assert os.path.dirname(base) == V2_ROOT

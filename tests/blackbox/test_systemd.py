@@ -1,0 +1,137 @@
+"""`holdcell serve` as a unit of systemd, with a group of its own (Delegate=yes) and without.
+Collected in the guest of tests/vm.sh with systemd only (HOLDCELL_GUEST=systemd)."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+from channels import Channels
+from server import (DEADLINE, Server, V2_ROOT, cgroups_of, descendants_of, group_of, read, status_of,
+                    wait_for)
+
+pytestmark = pytest.mark.guest
+
+
+def alive(pid):
+    return status_of(pid).get("State", "Z")[0] not in "ZX"
+
+
+def systemctl(*words):
+    return subprocess.run(["systemctl", *words], capture_output=True, text=True, timeout=DEADLINE)
+
+
+class Unit(Server):
+    """`holdcell serve` as a transient unit of its own; no child of ours."""
+
+    def __init__(self, *properties, scope=False):
+        super().__init__()
+        self.name = f"holdcell-test-{self.port}." + ("scope" if scope else "service")
+        self.how = ["systemd-run", "--quiet", "--collect", f"--unit={self.name.split('.')[0]}",
+                    *(["--scope"] if scope else ["--property=Type=exec", f"--setenv=HOLDCELL_RUNTIME={os.environ['HOLDCELL_RUNTIME']}",
+                                                 f"--property=StandardError=append:{self.log_path}"]),
+                    *[f"--property={p}" for p in properties], "--"]
+        self.scope = scope
+
+    def spawn(self):
+        with open(self.log_path, "ab") as log:
+            self.proc = subprocess.Popen(self.how + self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        if not self.scope:
+            assert self.proc.wait(DEADLINE) == 0, self.log()
+            self.proc = Main(self)
+        return self
+
+    def show(self, what):
+        return systemctl("show", "--value", "--property", what, self.name).stdout.strip()
+
+    def close(self):
+        if self.scope:
+            super().close()
+        else:
+            systemctl("stop", self.name)
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Main:
+    """The unit's main process, with as much of Popen as Server asks for."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    @property
+    def pid(self):
+        return int(self.unit.show("MainPID"))
+
+    def poll(self):
+        return None if alive(self.pid) else 1
+
+
+@pytest.fixture
+def unit():
+    own = []
+
+    def make(*properties, **kw):
+        own.append(Unit(*properties, **kw).start())
+        return own[-1]
+    yield make
+    for u in own:
+        u.close()
+
+
+def gone(slot, pids):
+    wait_for(lambda: not any(alive(p) for p in pids))
+    wait_for(lambda: cgroups_of(slot) == [])
+
+
+def cell(s, kid, code):
+    with Channels(s, kid) as c:
+        return c.run(code)
+
+
+def test_a_stopped_service_leaves_nothing(unit):
+    u = unit("Delegate=yes")
+    kid = u.start_kernel("python3")
+    assert cell(u, kid, "import subprocess; subprocess.Popen(['setsid', 'sleep', '1000']); 6 * 7").status == "ok"
+    group, slot, pids = group_of(u.process("launcher")), u.slot(), [u.proc.pid, *descendants_of(u.proc.pid)]
+    assert group.endswith(f"/{u.name}/holdcell-main")
+    stopped = systemctl("stop", u.name)
+    assert stopped.returncode == 0, stopped.stderr
+    assert u.show("Result") == "success"
+    gone(slot, pids)
+    assert not os.path.exists(os.path.dirname(group))
+
+
+def test_a_service_that_is_killed_comes_back_clean(unit):
+    u = unit("Delegate=yes", "Restart=always", "RestartSec=100ms")
+    kid = u.start_kernel("python3")
+    assert cell(u, kid, "1").status == "ok"
+    slot, pids = u.slot(), [u.proc.pid, *descendants_of(u.proc.pid)]
+    os.kill(pids[0], signal.SIGKILL)
+    wait_for(lambda: not any(alive(p) for p in pids))
+    wait_for(lambda: u.proc.pid not in (0, pids[0]) and u.answers())
+    assert u.slot() == slot and u.kernel(kid) is None
+    assert [g for g in cgroups_of(slot) if re.search(r"/s/[^/]+$", g)] == []
+    assert cell(u, u.start_kernel("python3"), "2 + 2").result == "4"
+
+
+def test_without_delegation_the_groups_go_below_the_root(unit):
+    """What a person at a shell gets; systemd goes on ordering its own groups meanwhile."""
+    u = unit(scope=True)
+    kid = u.start_kernel("python3")
+    assert cell(u, kid, "kept = 5").status == "ok"
+    base = f"{V2_ROOT}/holdcell-{u.slot()}"
+    assert base in cgroups_of(u.slot())
+    kernel, = u.kernels()
+    session = os.path.dirname(group_of(kernel))
+    before = {f: read(f"{session}/{f}") for f in ("memory.max", "pids.max", "cpu.max")}
+    assert all(before.values()) and not any(v.startswith("max") for v in before.values())
+    assert systemctl("daemon-reload").returncode == 0
+    assert subprocess.run(["systemd-run", "--quiet", "--wait", "--property=CPUWeight=50", "true"], timeout=DEADLINE).returncode == 0
+    assert {f: read(f"{session}/{f}") for f in before} == before
+    assert cell(u, kid, "kept").result == "5"
+    slot, pids = u.slot(), [u.proc.pid, *descendants_of(u.proc.pid)]
+    assert u.stop() == 0
+    gone(slot, pids)

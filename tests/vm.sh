@@ -1,0 +1,80 @@
+#!/bin/bash
+# tests/vm.sh [options] [-- PYTEST-ARGUMENTS...]
+#
+# The product in a stock Debian 12 guest: kernel 6.1, cgroup v2 alone, Landlock ABI 2.
+# Runs the black-box tests marked `guest` there (tests/blackbox/test_guest.py is for
+# the guest only), and once the unit tests of init (tests/suites/65-guest.sh has those
+# of the sandbox).
+#   --init direct|systemd  one way to boot (default: both, one after the other):
+#                          direct   the server in a plain group, its own at the root
+#                          systemd  each server in a scope with Delegate=yes
+#   --no-units             without the unit tests (they run in the first guest)
+#   --results DIR          JUnit files and the guests' kernel logs go there
+#   --memory MIB           of the guest (default 3072)
+#   -- ...                 instead of `-m guest`, from tests/blackbox: -k oom, test_walls.py ...
+# Needs build/release (scripts/setup.sh), and root once for the guest's image.
+# Exit status: 0 when everything passed in every guest.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+# shellcheck source=scripts/common.sh
+. scripts/common.sh
+export PYTHONDONTWRITEBYTECODE=1 # bytecode written into the environment would change its disk
+
+inits=() units=1 results= memory=3072
+while [ $# -gt 0 ]; do
+    case $1 in
+    --init) inits+=("${2:?--init needs direct or systemd}"); shift 2 ;;
+    --no-units) units=; shift ;;
+    --results) results=${2:?--results needs a folder}; shift 2 ;;
+    --memory) memory=${2:?--memory needs a number}; shift 2 ;;
+    --) shift; break ;;
+    -h | --help) sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    *) echo "vm.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
+    esac
+done
+[ ${#inits[@]} -gt 0 ] || inits=(direct systemd)
+[ $# -gt 0 ] || set -- -m guest
+
+build=$ROOT/build/release
+runtime=$(realpath "${HOLDCELL_RUNTIME:-$build/runtime}") && [ -x "$runtime/bin/python3" ] || fail "no runtime: run scripts/setup.sh"
+[ -x "$build/bin/holdcell" ] || fail "no build/release: run scripts/setup.sh"
+python=$(make_venv "$ROOT/tests/requirements/tests.txt") || fail "no environment for the tests"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-vm-tests.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+results=${results:-$work/results}
+mkdir -p "$results"
+
+# What goes in, at the place where it was built: the unit tests know where init lies.
+tree=$work/tree
+mkdir -p "$tree/build/release/bin" "$tree/build/release/tests" "$tree/tests"
+cp "$build"/bin/* "$tree/build/release/bin/"
+cp "$build"/tests/{zconsole,scripted-kernel} "$tree/build/release/tests/"
+cp -r tests/blackbox tests/vm "$tree/tests/"
+unit_programs=()
+for source in tests/unit/launcher/test_*.c; do
+    unit_programs+=("$(basename "$source" .c)")
+    cp "$build/tests/$(basename "$source" .c)" "$tree/build/release/tests/" || fail "a unit test is not built"
+done
+
+# A second of this machine is up to thirty there; the tests' deadlines of a minute
+# become five. More would only hold up a run in which something hangs.
+status=0
+for init in "${inits[@]}"; do
+    began=$SECONDS
+    # As a person would start it there: each server a unit that owns its group.
+    start_with=
+    [ "$init" = direct ] || start_with="systemd-run --scope --quiet --collect --property=Delegate=yes --"
+    tests/vm/run-in-vm.sh --init "$init" --timeout 1500 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
+        --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
+        --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
+        --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" \
+        --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@"
+    code=$?
+    [ $code = 0 ] || status=1
+    say "guest with --init $init: status $code, $((SECONDS - began)) s"
+    units=
+done
+exit $status
