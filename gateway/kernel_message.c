@@ -1,5 +1,6 @@
 /* What a kernel says and what its clients ask: which messages are believed, what
  * they mean for state and runs, and their way into the event log. */
+#include <stdio.h>
 #include <string.h>
 
 #include "err.h"
@@ -89,6 +90,9 @@ static void end_ignored(struct kernel *k, const struct query *done)
             strcmp(q->subshell, done->subshell) != 0)
             continue;
         run_end(&q->run, RUN_LOST);
+        q->replied = q->idle = 1;
+        kernel_tell_reply(k, q, "RunLost", "the kernel ignored the request");
+        kernel_tell_idle(k, q->header);
         settle(k, q);
     }
 }
@@ -120,6 +124,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     char state[32] = "";
 
     read_names(f, &n);
+    k->iopub_ms = loop_now_ms(sessions_loop(k->all));
     copy(f->header.session, k->session, sizeof k->session);
     int is_status = strcmp(n.type, "status") == 0;
     if (is_status) {
@@ -142,6 +147,41 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
     if (is_status)
         on_status(k, &n, state);
+}
+
+static const char *describe_oversized(size_t bytes, const char *why, char *out, size_t n)
+{
+    if (bytes > jmsg_limits_default.frame)
+        snprintf(out, n, "an output of %zu bytes was dropped: the limit is %zu", bytes,
+                 jmsg_limits_default.frame);
+    else
+        snprintf(out, n, "an output of %zu bytes was dropped: %s", bytes, why);
+    return out;
+}
+
+/* What is dropped by a ceiling leaves a mark where it would have stood. */
+void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why)
+{
+    struct kernel *k = arg;
+    char text[320], line[340];
+
+    k->dropped.oversized++;
+    k->iopub_ms = loop_now_ms(sessions_loop(k->all));
+    snprintf(line, sizeof line, "\n[holdcell] %s\n",
+             describe_oversized(bytes, why, text, sizeof text));
+    kernel_tell_stream(k, m->parent_header, line);
+}
+
+void kernel_on_reopened(void *arg)
+{
+    struct kernel *k = arg;
+
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->is_run && !run_ended(&q->run))
+            kernel_tell_stream(k, q->header,
+                               "\n[holdcell] the connection to the kernel's output broke: "
+                               "some of it may be lost\n");
+    }
 }
 
 static void take_execute_reply(struct kernel *k, struct query *q, const struct jmsg *m)
@@ -199,6 +239,28 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
     kernel_is_ready_now(k);
     if (q->is_run)
         take_execute_reply(k, q, m);
+    settle(k, q);
+}
+
+/* The asker gets an answer, or it would wait for ever. */
+void kernel_on_oversized_reply(struct seat *s, enum channel channel, const struct jmsg_facts *f,
+                               size_t bytes, const char *why)
+{
+    struct kernel *k = s->kernel;
+    struct names n;
+    char text[320];
+    int second;
+
+    read_names(f, &n);
+    k->dropped.oversized++;
+    struct query *q =
+        queries_match_reply(k->queries, s->number, channel, n.parent_id, n.type, &second);
+    if (q == NULL || q->replied || !query_is_answer(q->type, n.type))
+        return;
+    kernel_tell_reply(k, q, "MessageTooLarge", describe_oversized(bytes, why, text, sizeof text));
+    q->replied = 1;
+    if (q->is_run)
+        run_reply(&q->run, "error", "", loop_now_ms(sessions_loop(k->all)));
     settle(k, q);
 }
 

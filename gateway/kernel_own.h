@@ -80,6 +80,7 @@ struct kernel {
     struct activity activity;
     struct restarts restarts;
     unsigned connections;
+    uint64_t iopub_ms; /* when it published last */
 
     char session[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
     char reason[256];
@@ -97,7 +98,7 @@ struct kernel {
     enum client_end client_end;       /* what clients are told at the end */
     struct deferred_node reap;        /* frees the kernel outside of callbacks */
     struct {
-        uint64_t state_claims, second_replies, unasked, input, malformed;
+        uint64_t state_claims, second_replies, unasked, input, oversized;
     } dropped;
 };
 
@@ -138,6 +139,10 @@ void kernel_client_left(
 
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
+void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+void kernel_on_oversized_reply(struct seat *s, enum channel channel, const struct jmsg_facts *f,
+                               size_t bytes, const char *why);
+void kernel_on_reopened(void *arg);
 void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
                      const struct jmsg_facts *f);
 /* Notes a client's message that was sent. */
@@ -148,6 +153,7 @@ int kernel_may_query(struct seat *s); /* 0: too much of it is outstanding */
 /* ---- kernel_tell.c: messages of the gateway ---- */
 void kernel_tell_status(struct kernel *k,
                         const char *execution_state); /* to each seat, in its own session */
+void kernel_tell_idle(struct kernel *k, struct view parent);
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text);
 /* All runs end like this; who waits for a reply gets one that says why. */
 void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text);

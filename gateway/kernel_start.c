@@ -142,6 +142,8 @@ void kernel_connect(struct kernel *k)
 {
     static const struct link_ops ops = {
         .iopub = kernel_on_iopub,
+        .oversized = kernel_on_oversized,
+        .reopened = kernel_on_reopened,
         .proven = on_proven,
         .ready = on_ready,
         .unsupported = on_unsupported,

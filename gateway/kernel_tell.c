@@ -27,7 +27,7 @@ static void tell(struct kernel *k, const char *session, enum channel channel, ui
     buf_init(&header, OWNMSG_MAX);
     ownmsg_header(&header, type, session, NULL);
     struct event ev = {
-        .kind = EVENT_KEEP,
+        .kind = strcmp(type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP,
         .channel = channel,
         .addressee = addressee,
         .parts = { buf_view(&header), parent, VIEW_STR(OWNMSG_METADATA), content },
@@ -55,7 +55,7 @@ void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
     tell(k, session_of(k), CHANNEL_IOPUB, 0, "stream", parent, buf_view(&content));
 }
 
-static void tell_idle(struct kernel *k, struct view parent)
+void kernel_tell_idle(struct kernel *k, struct view parent)
 {
     autobuf struct buf content = { 0 };
 
@@ -68,10 +68,13 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
                        const char *evalue)
 {
     autobuf struct buf content = { 0 };
+    char type[QUERY_TYPE_MAX + 8];
 
+    /* Only asked for of a query whose type ends in _request. */
+    snprintf(type, sizeof type, "%.*s_reply", (int)(strlen(q->type) - strlen("_request")), q->type);
     buf_init(&content, OWNMSG_MAX);
     ownmsg_error_reply(&content, ename, evalue);
-    tell(k, session_of(k), q->channel, q->seat, "execute_reply", q->header, buf_view(&content));
+    tell(k, session_of(k), q->channel, q->seat, type, q->header, buf_view(&content));
 }
 
 void kernel_run_ended(struct kernel *k, const struct query *q)
@@ -97,7 +100,7 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
             kernel_tell_reply(k, q, ename, text);
         }
         if (!q->idle)
-            tell_idle(k, q->header);
+            kernel_tell_idle(k, q->header);
         kernel_run_ended(k, q);
     }
     /* Nothing of this process is awaited any more. */
@@ -110,6 +113,9 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
 /* 1 when the kernel has to be interrupted again. */
 static int watch_one(struct kernel *k, struct query *q, uint64_t now)
 {
+    /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
+    if (q->run.replied && k->iopub_ms > q->run.first_end_ms)
+        q->run.first_end_ms = k->iopub_ms;
     enum run_due due = run_check(&q->run, now);
 
     if (due == RUN_INTERRUPT_AGAIN) {
@@ -120,8 +126,13 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         return 0;
     if (run_wants_reply(&q->run) && !q->replied) {
         q->replied = 1; /* one that comes later is a second one */
-        kernel_tell_reply(k, q, "KeyboardInterrupt",
-                          "interrupted; the kernel ended the cell without a reply");
+        kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
+                          "the kernel ended the cell without a reply");
+    }
+    if (!q->idle) {
+        q->idle = 1;
+        kernel_tell_stream(k, q->header, "\n[holdcell] the end of this cell's output was lost\n");
+        kernel_tell_idle(k, q->header);
     }
     kernel_run_ended(k, q);
     queries_settle(k->queries, q);

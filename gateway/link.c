@@ -35,7 +35,7 @@ struct link {
     struct zsocket *sub;
     struct own_socket own[LINK_OWN_COUNT];
     char welcome[64]; /* the unique prefix of the present SUB */
-    int proven, ready;
+    int proven, ready, ended;
     struct loop_timer *timer;   /* nudges, until proven */
     struct loop_timer *give_up; /* until proven */
     struct loop_timer *reopen;
@@ -94,6 +94,28 @@ int link_take(struct link *l, const struct view *frames, size_t count, struct jm
     return rc;
 }
 
+int link_salvage(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
+                 struct jmsg_facts *ret_facts, size_t *ret_bytes)
+{
+    struct jmsg_limits wide = jmsg_limits_default;
+    struct jmsg_facts facts = { 0 };
+
+    wide.frame = wide.message = SIZE_MAX;
+    wide.frames = UINT32_MAX;
+    if (jmsg_parse(frames, count, &wide, ret, NULL) < 0 || jmsg_verify(l->key, ret, NULL) < 0 ||
+        jmsg_header_scan(ret->header, &jmsg_limits_default, &facts.header, NULL) < 0)
+        return -HC_EPARSE;
+    if (jmsg_header_scan(ret->parent_header, &jmsg_limits_default, &facts.parent, NULL) < 0) {
+        facts.parent = (struct jmsg_header){ 0 };
+        ret->parent_header = VIEW_STR("{}");
+    }
+    *ret_facts = facts;
+    *ret_bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        *ret_bytes += frames[i].n;
+    return 0;
+}
+
 static void log_drop(const char *what, const struct err *e)
 {
     static struct log_limit limit;
@@ -123,8 +145,12 @@ static void on_iopub(void *arg, const struct view *frames, size_t count)
     struct jmsg_facts facts;
     struct err e = { 0 };
 
-    if (link_take(l, frames, count, &m, &facts, &e) < 0) {
+    int rc = link_take(l, frames, count, &m, &facts, &e);
+    if (rc < 0) {
+        size_t bytes;
         log_drop("iopub", &e);
+        if (rc == -HC_ELIMIT && link_salvage(l, frames, count, &m, &facts, &bytes) == 0)
+            l->ops.oversized(l->arg, &m, bytes, e.msg);
         return;
     }
     int own = is_own_welcome(l, &m, &facts);
@@ -187,7 +213,7 @@ static void on_sub_gone(void *arg)
 {
     struct link *l = arg;
 
-    if (l->reopen == NULL)
+    if (l->reopen == NULL && !l->ended)
         l->reopen = loop_timer_start(l->loop, REOPEN_MS, 0, reopen_sub, l);
 }
 
@@ -223,6 +249,7 @@ static void reopen_sub(void *arg)
     /* DEALERs go on behind the new one. */
     zsocket_replace(old, l->sub);
     old = zsocket_close(old);
+    l->ops.reopened(l->arg);
 }
 
 static int open_own(struct link *l, enum link_own which, const char *identity, struct err *e)
@@ -282,6 +309,12 @@ struct link *link_close(struct link *l)
     endpoints_drop(&l->endpoints);
     free(l);
     return NULL;
+}
+
+void link_peer_ended(struct link *l)
+{
+    l->ended = 1;
+    l->reopen = loop_timer_close(l->reopen);
 }
 
 int link_is_proven(const struct link *l)

@@ -22,8 +22,12 @@ enum link_own { LINK_SHELL, LINK_CONTROL, LINK_OWN_COUNT };
 struct link_ops {
     /* A verified message of the kernel. Views are borrowed for the call. */
     void (*iopub)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
-    void (*proven)(
-        void *arg); /* iopub is received for sure, or was given up on after `give_up_ms` */
+    /* One that is over a ceiling: verified, header and parent_header are readable,
+     * the rest was not looked at. bytes is its size, why the ceiling. */
+    void (*oversized)(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+    void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
+    /* iopub is received for sure, or was given up on after `give_up_ms`. */
+    void (*proven)(void *arg);
     void (*ready)(void *arg); /* the kernel answered on its shell channel */
     void (*unsupported)(void *arg,
                         const char *version); /* it speaks another major version than 5 */
@@ -42,6 +46,9 @@ int link_open(const struct link_config *c, struct endpoints *endpoints, const st
               void *arg, struct link **ret, struct err *e) MUST_CHECK;
 struct link *
 link_close(struct link *l); /* every socket opened with link_dealer() is closed before */
+
+/* The process is gone: what is there is read, nothing is connected anew. */
+void link_peer_ended(struct link *l);
 
 int link_is_proven(const struct link *l);
 const struct endpoints *link_endpoints(const struct link *l);
@@ -62,6 +69,11 @@ int link_ask(struct link *l, enum link_own own, const char *type, struct view co
  * it was dropped for. */
 int link_take(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
               struct jmsg_facts *ret_facts, struct err *e) MUST_CHECK;
+
+/* Of a message that link_take() refused with -HC_ELIMIT: what it was an answer to.
+ * 0 when that can be told; parent_header is {} when it is no header. */
+int link_salvage(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
+                 struct jmsg_facts *ret_facts, size_t *ret_bytes) MUST_CHECK;
 
 /* Reads what iopub has now; 1 when there is more. */
 int link_drain(struct link *l);

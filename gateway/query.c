@@ -66,11 +66,8 @@ struct query *queries_add(struct queries *q, const struct query *what)
     }
     struct query *r = xcalloc(1, sizeof *r);
     *r = *what;
-    r->header = (struct view){ NULL, 0 };
-    if (what->is_run) {
-        r->header = (struct view){ (uint8_t *)view_dup(what->header), what->header.n };
-        q->runs++;
-    }
+    r->header = (struct view){ (uint8_t *)view_dup(what->header), what->header.n };
+    q->runs += what->is_run != 0;
     r->number = ++q->next_number;
     r->prev = q->all.prev;
     r->next = &q->all;

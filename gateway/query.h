@@ -33,14 +33,14 @@ struct query {
     int is_run;
     int counted_out; /* its run has ended and is no longer counted */
     struct run run;
-    struct view header; /* owned copy, of runs: what a message of ours names as its parent */
+    struct view header; /* owned copy: what a message of ours names as its parent */
 };
 
 struct queries *queries_new(void);
 struct queries *queries_free(struct queries *q);
 
 /* Adds a copy of what is filled in (channel, seat, id, session, type, subshell,
- * allow_stdin, is_run; header is copied for a run). NULL when the seat has too
+ * allow_stdin, is_run, header, which is copied). NULL when the seat has too
  * many unfinished runs. Of a seat with too many others the oldest is forgotten. */
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat. */

@@ -59,11 +59,11 @@ enum run_due { RUN_WAIT, RUN_INTERRUPT_AGAIN, RUN_ENDED };
 /* What time has brought: RUN_ENDED when a grace time is over (the state is set). */
 enum run_due run_check(struct run *r, uint64_t now_ms);
 
-/* The kernel ended an interrupted run without answering: the asker gets an answer
- * made by the gateway, or it would wait for ever. */
+/* The kernel ended the run without answering: the asker gets an answer made by the
+ * gateway, or it would wait for ever. */
 static inline int run_wants_reply(const struct run *r)
 {
-    return r->state == RUN_INTERRUPTED && !r->replied;
+    return (r->state == RUN_INTERRUPTED || r->state == RUN_LOST) && !r->replied;
 }
 
 #endif

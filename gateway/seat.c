@@ -19,11 +19,18 @@ static void on_message(void *arg, const struct view *frames, size_t count)
     struct err e = { 0 };
     char text[200];
 
-    if (link_take(d->seat->kernel->link, frames, count, &m, &facts, &e) == 0)
+    struct link *l = d->seat->kernel->link;
+    size_t bytes;
+    int rc = link_take(l, frames, count, &m, &facts, &e);
+    if (rc == 0) {
         kernel_on_reply(d->seat, d->channel, &m, &facts);
-    else if (log_allowed(&limit, 20))
+        return;
+    }
+    if (log_allowed(&limit, 20))
         log_warn("message_dropped", "on=%s why=%s", channel_name(d->channel),
                  log_escape(e.msg, strlen(e.msg), text, sizeof text));
+    if (rc == -HC_ELIMIT && link_salvage(l, frames, count, &m, &facts, &bytes) == 0)
+        kernel_on_oversized_reply(d->seat, d->channel, &facts, bytes, e.msg);
 }
 
 static void on_writable(void *arg)

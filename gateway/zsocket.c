@@ -45,6 +45,7 @@ struct zsocket {
     uint64_t behind_since_ms;                /* 0: not waiting */
     struct flight *flight;                   /* shared */
     int blocked;                             /* writable() is owed */
+    int look;                                /* the monitor has to be read */
     int closed; /* memory waits until no call into it is on the stack */
 };
 
@@ -298,6 +299,29 @@ static int must_wait(struct zsocket *s)
     return now - s->behind_since_ms < BEHIND_MS;
 }
 
+/* Monitor messages: event number and value, then the endpoint. Read to the end:
+ * the monitor's descriptor tells of the next one only then. */
+static int heard_of_end(struct zsocket *s)
+{
+    zmq_msg_t m;
+    int gone = 0;
+
+    s->look = 0;
+    for (;;) {
+        zmq_msg_init(&m);
+        if (zmq_msg_recv(&m, s->monitor, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(&m);
+            return gone;
+        }
+        uint16_t event = 0;
+        if (zmq_msg_more(&m) && zmq_msg_size(&m) >= sizeof event) {
+            memcpy(&event, zmq_msg_data(&m), sizeof event);
+            gone |= (event & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)) != 0;
+        }
+        zmq_msg_close(&m);
+    }
+}
+
 static void serve(struct zsocket *s)
 {
     int events = events_of(s->zmq);
@@ -309,34 +333,9 @@ static void serve(struct zsocket *s)
         if (s->ops.writable != NULL)
             s->ops.writable(s->arg);
     }
-}
-
-/* Monitor messages: event number and value, then the endpoint. */
-static void on_monitor(void *arg, int events)
-{
-    struct zsocket *s = arg;
-    zmq_msg_t m;
-    int gone = 0;
-
-    (void)events;
-    /* The monitor's descriptor is a hint too: read to the end each time. */
-    for (;;) {
-        zmq_msg_init(&m);
-        if (zmq_msg_recv(&m, s->monitor, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(&m);
-            break;
-        }
-        uint16_t event = 0;
-        if (zmq_msg_more(&m) && zmq_msg_size(&m) >= sizeof event) {
-            memcpy(&event, zmq_msg_data(&m), sizeof event);
-            gone |= (event & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)) != 0;
-        }
-        zmq_msg_close(&m);
-    }
-    if (gone && s->ops.gone != NULL) {
-        mark_dirty(s);
+    /* After its last messages. */
+    if (!s->closed && s->look && heard_of_end(s))
         s->ops.gone(s->arg);
-    }
 }
 
 /* ---- the loop's hooks ---- */
@@ -349,7 +348,7 @@ static int readable_now(void *arg)
     for (struct zsocket *s = z->dirty.dirty_next, *next; s != &z->dirty; s = next) {
         next = s->dirty_next;
         int events = events_of(s->zmq);
-        if (events & ZMQ_POLLIN || (s->blocked && is_writable(s)))
+        if (events & ZMQ_POLLIN || s->look || (s->blocked && is_writable(s)))
             busy = 1;
         else
             unmark(s);
@@ -412,6 +411,15 @@ static void on_poll(void *arg, int events)
     mark_dirty(arg);
 }
 
+static void on_monitor(void *arg, int events)
+{
+    struct zsocket *s = arg;
+
+    (void)events;
+    s->look = 1;
+    mark_dirty(s);
+}
+
 static int set_int(void *zmq, int option, int value)
 {
     return zmq_setsockopt(zmq, option, &value, sizeof value);
@@ -461,6 +469,7 @@ static int open_monitor(struct zsocket *s)
     set_int(s->monitor, ZMQ_LINGER, 0);
     if (zmq_connect(s->monitor, name) < 0)
         return -errno;
+    s->look = 1; /* its descriptor is silent until it was read once */
     s->monitor_poll =
         loop_poll_start(s->all->loop, zmq_descriptor(s->monitor), LOOP_READ, on_monitor, s);
     return 0;

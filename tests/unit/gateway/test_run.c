@@ -73,7 +73,7 @@ static void an_idle_without_a_reply_ends_after_the_grace_time(void **state)
         assert_int_equal(run_check(&r, 100 + RUN_IDLE_GRACE_MS - 1), RUN_WAIT);
         assert_int_equal(run_check(&r, 100 + RUN_IDLE_GRACE_MS), RUN_ENDED);
         assert_int_equal(r.state, interrupted ? RUN_INTERRUPTED : RUN_LOST);
-        assert_int_equal(run_wants_reply(&r), interrupted);
+        assert_true(run_wants_reply(&r));
         /* What comes later changes nothing. */
         run_reply(&r, "ok", "", 5000);
         assert_int_equal(r.state, interrupted ? RUN_INTERRUPTED : RUN_LOST);

@@ -1,0 +1,370 @@
+/* ZMQ sockets in the loop: edges, budgets, order, back-pressure, ends. */
+#include "zsocket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <zmq.h>
+
+#include <cmocka.h>
+
+#include "deferred.h"
+#include "err.h"
+#include "loop.h"
+
+enum { DEALERS = 32 };
+
+struct fixture {
+    struct loop *loop;
+    struct deferred *deferred;
+    struct zsockets *all;
+    void *ctx, *peer; /* the kernel's side */
+    char endpoint[64];
+    struct loop_timer *late, *tick;
+    unsigned messages, want, gone, writable;
+    char order[64];
+    struct zsocket *dealers[DEALERS];
+    unsigned sent[DEALERS], echoed;
+};
+
+static void too_late(void *arg)
+{
+    (void)arg;
+    fail_msg("nothing happened in 60 s");
+}
+
+static int setup(void **state)
+{
+    static unsigned number;
+    struct fixture *f = xcalloc(1, sizeof *f);
+
+    snprintf(f->endpoint, sizeof f->endpoint, "ipc:///tmp/zsocket-%d-%u", (int)getpid(), ++number);
+    f->loop = loop_new();
+    f->deferred = deferred_new(f->loop);
+    f->all = zsockets_new(f->loop, f->deferred, NULL);
+    f->ctx = zmq_ctx_new();
+    f->late = loop_timer_start(f->loop, 60000, 0, too_late, f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    int none = 0;
+
+    if (f->peer != NULL) {
+        zmq_setsockopt(f->peer, ZMQ_LINGER, &none, sizeof none);
+        zmq_close(f->peer);
+    }
+    zmq_ctx_term(f->ctx);
+    unlink(f->endpoint + strlen("ipc://"));
+    f->late = loop_timer_close(f->late);
+    f->tick = loop_timer_close(f->tick);
+    f->all = zsockets_free(f->all);
+    f->deferred = deferred_close(f->deferred);
+    f->loop = loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+static void bind_peer(struct fixture *f, int type)
+{
+    int none = 0;
+
+    f->peer = zmq_socket(f->ctx, type);
+    zmq_setsockopt(f->peer, ZMQ_SNDHWM, &none, sizeof none);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+}
+
+/* ---- the edge ---- */
+
+/* What the kernel does: echoes all there is. In the loop by a timer, so that the
+ * edges of ZMQ_FD fall anywhere. */
+static void echo_all(void *arg)
+{
+    struct fixture *f = arg;
+    char id[64], body[64];
+
+    for (;;) {
+        int n = zmq_recv(f->peer, id, sizeof id, ZMQ_DONTWAIT);
+        if (n < 0)
+            return;
+        int m = zmq_recv(f->peer, body, sizeof body, 0);
+        zmq_send(f->peer, id, (size_t)n, ZMQ_SNDMORE);
+        zmq_send(f->peer, body, (size_t)m, 0);
+    }
+}
+
+static void send_one(struct fixture *f, unsigned i)
+{
+    struct view frame = { (const uint8_t *)&i, sizeof i };
+
+    assert_int_equal(zsocket_send(f->dealers[i], &frame, 1, NULL), 0);
+    f->sent[i]++;
+}
+
+static void on_echo(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+    unsigned i;
+
+    assert_int_equal(count, 1);
+    memcpy(&i, frames[0].p, sizeof i);
+    f->echoed++;
+    /* A send right here may swallow the edge that told of the next input. */
+    if (f->sent[i] < 300)
+        send_one(f, i);
+    else if (f->echoed == 300 * DEALERS)
+        loop_stop(f->loop);
+}
+
+static void thirty_two_clients_never_stall(void **state)
+{
+    struct fixture *f = *state;
+    static const struct zsocket_ops ops = { .message = on_echo };
+
+    bind_peer(f, ZMQ_ROUTER);
+    f->tick = loop_timer_start(f->loop, 1, 1, echo_all, f);
+    for (unsigned i = 0; i < DEALERS; i++) {
+        char identity[16];
+        snprintf(identity, sizeof identity, "d%u", i);
+        const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                           .endpoint = f->endpoint,
+                                           .identity = identity };
+        assert_int_equal(zsocket_open(f->all, &o, &ops, f, &f->dealers[i], NULL), 0);
+        send_one(f, i);
+    }
+    loop_run(f->loop);
+    assert_int_equal(f->echoed, 300 * DEALERS);
+    for (unsigned i = 0; i < DEALERS; i++)
+        f->dealers[i] = zsocket_close(f->dealers[i]);
+}
+
+/* ---- iopub ---- */
+
+static void on_count(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+
+    (void)frames;
+    (void)count;
+    if (++f->messages == f->want)
+        loop_stop(f->loop);
+}
+
+static void on_gone(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->gone++;
+    loop_stop(f->loop);
+}
+
+static struct zsocket *open_sub(struct fixture *f, zsocket_fn *fn)
+{
+    const struct zsocket_ops ops = { .message = fn, .gone = on_gone };
+    const struct zsocket_options o = { .type = ZSOCKET_SUB,
+                                       .endpoint = f->endpoint,
+                                       .welcome = "unique" };
+    struct zsocket *s;
+
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
+    return s;
+}
+
+/* An XPUB tells when the subscriptions are there. */
+static void await_subscriptions(struct fixture *f)
+{
+    char text[64];
+
+    assert_int_equal(zmq_recv(f->peer, text, sizeof text, 0), 1);
+    assert_int_equal(zmq_recv(f->peer, text, sizeof text, 0), 7);
+}
+
+static void a_burst_that_nobody_read_meanwhile_is_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *s = open_sub(f, on_count);
+    await_subscriptions(f);
+    f->want = 20000;
+    for (unsigned i = 0; i < f->want; i++)
+        zmq_send(f->peer, "x", 1, 0);
+    loop_run(f->loop);
+    assert_int_equal(f->messages, f->want);
+    s = zsocket_close(s);
+}
+
+static void the_end_of_the_publisher_is_told(void **state)
+{
+    struct fixture *f = *state;
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *s = open_sub(f, on_count);
+    await_subscriptions(f);
+    zmq_close(f->peer);
+    f->peer = NULL;
+    loop_run(f->loop);
+    assert_int_equal(f->gone, 1);
+    s = zsocket_close(s);
+}
+
+static void a_publisher_that_is_not_there_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct zsocket *s = open_sub(f, on_count);
+
+    loop_run(f->loop);
+    assert_int_equal(f->gone, 1);
+    s = zsocket_close(s);
+}
+
+static void a_frame_above_the_limit_of_the_library_is_told_as_the_end(void **state)
+{
+    struct fixture *f = *state;
+    size_t n = 129u << 20;
+    char *huge = calloc(1, n);
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *s = open_sub(f, on_count);
+    await_subscriptions(f);
+    zmq_send(f->peer, huge, n, 0);
+    loop_run(f->loop);
+    assert_int_equal(f->gone, 1);
+    assert_int_equal(f->messages, 0);
+    free(huge);
+    s = zsocket_close(s);
+}
+
+/* ---- order and back-pressure ---- */
+
+static void on_iopub_order(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+
+    (void)frames;
+    (void)count;
+    strcat(f->order, "i");
+}
+
+static void on_reply_order(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+
+    (void)frames;
+    (void)count;
+    strcat(f->order, "r");
+    loop_stop(f->loop);
+}
+
+static void what_was_published_before_a_reply_is_read_before_it(void **state)
+{
+    struct fixture *f = *state;
+    static const struct zsocket_ops ops = { .message = on_reply_order };
+    char router_endpoint[80], id[16];
+    int none = 0;
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *sub = open_sub(f, on_iopub_order), *dealer;
+    await_subscriptions(f);
+    void *router = zmq_socket(f->ctx, ZMQ_ROUTER);
+    zmq_setsockopt(router, ZMQ_LINGER, &none, sizeof none);
+    snprintf(router_endpoint, sizeof router_endpoint, "%s-r", f->endpoint);
+    assert_int_equal(zmq_bind(router, router_endpoint), 0);
+    const struct zsocket_options o = {
+        .type = ZSOCKET_DEALER, .endpoint = router_endpoint, .identity = "d", .behind = sub
+    };
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &dealer, NULL), 0);
+    assert_int_equal(zsocket_send(dealer, &VIEW_STR("?"), 1, NULL), 0);
+    assert_int_equal(zmq_recv(router, id, sizeof id, 0), 1);
+    assert_int_equal(zmq_recv(router, id + 1, sizeof id - 1, 0), 1);
+    for (int i = 0; i < 20; i++)
+        zmq_send(f->peer, "x", 1, 0);
+    usleep(50000); /* both queues are full when the loop looks: a tie */
+    zmq_send(router, id, 1, ZMQ_SNDMORE);
+    zmq_send(router, "!", 1, 0);
+    loop_run(f->loop);
+    assert_string_equal(f->order, "iiiiiiiiiiiiiiiiiiiir");
+    dealer = zsocket_close(dealer);
+    sub = zsocket_close(sub);
+    zmq_close(router);
+    unlink(router_endpoint + strlen("ipc://"));
+}
+
+static void on_writable(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->writable++;
+    loop_stop(f->loop);
+}
+
+static void read_router(void *arg)
+{
+    struct fixture *f = arg;
+    zmq_msg_t m;
+
+    for (int i = 0; i < 1000; i++) {
+        zmq_msg_init(&m);
+        int n = zmq_msg_recv(&m, f->peer, ZMQ_DONTWAIT);
+        zmq_msg_close(&m);
+        if (n < 0)
+            return;
+    }
+}
+
+static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later(void **state)
+{
+    struct fixture *f = *state;
+    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .endpoint = f->endpoint,
+                                       .identity = "d" };
+    struct zsocket *s;
+    size_t sizes[] = { 16, 4 << 20 };
+
+    int hwm = 8;
+    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER);
+    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct view frame = { calloc(1, sizes[i]), sizes[i] };
+        unsigned sent = 0;
+        int rc;
+        while ((rc = zsocket_send(s, &frame, 1, NULL)) == 0)
+            assert_true(++sent < 100000);
+        assert_int_equal(rc, -EAGAIN);
+        if (i == 1)
+            assert_true(sent < 64); /* bounded in bytes, not in messages */
+        f->tick = loop_timer_start(f->loop, 1, 1, read_router, f);
+        loop_run(f->loop);
+        assert_int_equal(f->writable, i + 1);
+        f->tick = loop_timer_close(f->tick);
+        assert_int_equal(zsocket_send(s, &frame, 1, NULL), 0);
+        free((void *)(uintptr_t)frame.p);
+    }
+    s = zsocket_close(s);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(thirty_two_clients_never_stall),
+        TEST(a_burst_that_nobody_read_meanwhile_is_whole),
+        TEST(the_end_of_the_publisher_is_told),
+        TEST(a_publisher_that_is_not_there_is_told),
+        TEST(a_frame_above_the_limit_of_the_library_is_told_as_the_end),
+        TEST(what_was_published_before_a_reply_is_read_before_it),
+        TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
