@@ -47,7 +47,7 @@ static void finish(struct kernel *k)
     closep(&k->init_fd);
     closep(&k->session_dir_fd);
     k->init_fd = k->session_dir_fd = -1;
-    kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted");
+    kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
     kernel_disconnect(k);
     k->run_timer = loop_timer_close(k->run_timer);
     kernel_phase(k, KERNEL_GONE);
@@ -183,15 +183,14 @@ static const char *human_reason(const struct kernel *k, char *out, size_t n)
     return out;
 }
 
-void kernel_give_up(struct kernel *k, const char *why)
+/* Its clients know already. */
+static void give_up(struct kernel *k, const char *why)
 {
     struct err e = { 0 };
 
     log_error("kernel_dead", "kernel=%s reason=\"%s\"", k->id, why);
     if (why != k->reason)
         snprintf(k->reason, sizeof k->reason, "%s", why);
-    kernel_end_runs(k, RUN_KERNEL_DIED, "KernelDied", why);
-    kernel_tell_status(k, "dead");
     k->goal = KERNEL_DELETE;
     k->client_end = CLIENT_DEAD;
     sessions_unlist(k->all, k);
@@ -199,6 +198,12 @@ void kernel_give_up(struct kernel *k, const char *why)
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
     kernel_stop_session(k);
+}
+
+void kernel_give_up(struct kernel *k, const char *why)
+{
+    kernel_end_runs(k, RUN_KERNEL_DIED, "KernelDied", why, "dead");
+    give_up(k, why);
 }
 
 /* 1: a client asked for this end. */
@@ -216,24 +221,27 @@ static void on_death(struct kernel *k)
 {
     char text[300];
     int asked = was_asked(k);
+
+    k->pause_ms = 0;
     enum run_state how = describe_death(k, k->reason, sizeof k->reason);
 
     log_warn("kernel_died", "kernel=%s generation=%u reason=\"%s\"", k->id, k->generation,
              k->reason);
-    kernel_end_runs(k, how, "KernelDied", human_reason(k, text, sizeof text));
+    int again = asked == 2 || (asked == 0 && restarts_died(&k->restarts, now_of(k), &k->pause_ms));
+    kernel_end_runs(k, how, "KernelDied", human_reason(k, text, sizeof text),
+                    asked == 1 ? NULL
+                    : again    ? "restarting"
+                               : "dead");
     if (asked == 1) { /* T42: the exit that a client asked for is final */
         k->goal = KERNEL_DELETE;
         k->reason[0] = '\0';
         kernel_stop_session(k);
         return;
     }
-    k->pause_ms = 0;
-    if (asked == 0 && !restarts_died(&k->restarts, now_of(k), &k->pause_ms)) {
-        kernel_give_up(k, k->reason);
-        return;
-    }
-    kernel_tell_status(k, "restarting");
-    clear_leaf(k);
+    if (again)
+        clear_leaf(k);
+    else
+        give_up(k, k->reason);
 }
 
 /* Everything that the process said has been read. */
@@ -245,11 +253,11 @@ static void drained(struct kernel *k)
         return;
     case KERNEL_RESTART:
         k->pause_ms = 0;
-        kernel_end_runs(k, RUN_KILLED, "KernelRestarted", "the kernel was restarted");
+        kernel_end_runs(k, RUN_KILLED, "KernelRestarted", "the kernel was restarted", NULL);
         clear_leaf(k);
         return;
     case KERNEL_DELETE:
-        kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted");
+        kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
         kernel_stop_session(k);
         return;
     }

@@ -155,8 +155,10 @@ void kernel_tell_status(struct kernel *k,
                         const char *execution_state); /* to each seat, in its own session */
 void kernel_tell_idle(struct kernel *k, struct view parent);
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text);
-/* All runs end like this; who waits for a reply gets one that says why. */
-void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text);
+/* All runs end like this; who waits for a reply gets one that says why. status
+ * ("restarting", "dead" or NULL) is told before the replies. */
+void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text,
+                     const char *status);
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
                        const char *evalue);
 void kernel_run_ended(struct kernel *k, const struct query *q); /* log */

@@ -85,20 +85,33 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
              (unsigned long long)q->number, run_state_name(q->run.state), q->run.interrupts);
 }
 
-void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text)
+/* An execution that the end of its process leaves without an answer. */
+static int unanswered(const struct query *q)
+{
+    return q->is_run && !run_ended(&q->run);
+}
+
+void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text,
+                     const char *status)
 {
     char line[400];
 
     snprintf(line, sizeof line, "\n[holdcell] %s\n", text);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (!q->is_run || run_ended(&q->run))
+        if (unanswered(q) && !q->replied)
+            kernel_tell_stream(k, q->header, line);
+    }
+    /* Before the replies: a client that sees the reply first sends its next cell
+     * and takes this status for the death of that one. */
+    if (status != NULL)
+        kernel_tell_status(k, status);
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (!unanswered(q))
             continue;
         /* The reply had come, only its idle not: the run was over. */
         run_end(&q->run, q->replied ? q->run.verdict : how);
-        if (!q->replied) {
-            kernel_tell_stream(k, q->header, line);
+        if (!q->replied)
             kernel_tell_reply(k, q, ename, text);
-        }
         if (!q->idle)
             kernel_tell_idle(k, q->header);
         kernel_run_ended(k, q);
@@ -119,8 +132,10 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     enum run_due due = run_check(&q->run, now);
 
     if (due == RUN_INTERRUPT_AGAIN) {
+        /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
+         * interrupt is its user's to send. */
         run_interrupt(&q->run, now);
-        return 1;
+        return !k->recipe.sockets_fd;
     }
     if (due != RUN_ENDED)
         return 0;
