@@ -1,7 +1,8 @@
 # setup.sh - installs what is missing, builds the release and the runtime. Sourced by
 # quickstart.sh and tests/run.sh (functions setup_*), or run on its own:
 #   scripts/setup.sh [--tests]
-# Everything is skipped when it is there already. Works as root or with sudo.
+# Everything is skipped when it is there already. Works as root or with sudo. The runtime and
+# the Python environments go below HOLDCELL_PREFIX (/opt/holdcell).
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"

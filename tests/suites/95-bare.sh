@@ -1,0 +1,46 @@
+# what: quickstart.sh from a fresh clone on a bare Debian 12 (made by mmdebstrap, not a container image)
+# tier: full
+# timeout: 2400
+. "$(dirname "$0")/lib.sh"
+
+command -v mmdebstrap >/dev/null || apt-get install -y --no-install-recommends mmdebstrap || broken "no mmdebstrap"
+root=$SUITE_TMP/root
+mmdebstrap --variant=minbase bookworm "$root" || broken "no bare Debian"
+
+# How this machine reaches its mirrors and package index holds there too.
+cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null
+cp /etc/pip.conf "$root/etc/" 2>/dev/null
+mkdir -p "$root/usr/local/share/ca-certificates" "$root/etc/ssl/certs"
+cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null
+cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" 2>/dev/null
+names=(HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin)
+while IFS= read -r name; do names+=("$name=${!name}"); done < <(compgen -e | grep -E '^(https?_proxy|no_proxy|PIP_[A-Z_]*|SSL_CERT_FILE|REQUESTS_CA_BUNDLE)$')
+
+mkdir -p "$root/root/holdcell"
+git archive HEAD | tar -x -C "$root/root/holdcell" || broken "no clone"
+
+# Not chroot: no user namespace can be made there. A mount namespace and pivot_root.
+enter() {
+    # shellcheck disable=SC2016
+    unshare --mount --propagation private sh -euc '
+        root=$1; shift
+        mount --bind "$root" "$root"
+        for d in proc sys dev; do mount --rbind /$d "$root/$d"; done
+        mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"; mount -t tmpfs tmpfs "$root/run"
+        cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
+        cd "$root"; mkdir -p old; pivot_root . old; cd /; umount -l /old
+        exec "$@"' sh "$root" env -i "${names[@]}" "$@"
+}
+
+passed=0 failed=0
+for run in first second; do
+    began=$SECONDS
+    if enter /root/holdcell/quickstart.sh && [ -s "$root/root/holdcell/out/weather.html" ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+    echo "== $run run: $((SECONDS - began)) s"
+    rm -rf "$root/root/holdcell/out"
+done
+counts $passed $failed 0
