@@ -27,6 +27,8 @@ enter() {
         mount --bind "$root" "$root"
         for d in proc sys dev; do mount --rbind /$d "$root/$d"; done
         mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"; mount -t tmpfs tmpfs "$root/run"
+        # whoever shares the cgroups of a host shares its table of instances
+        mkdir -p /run/holdcell "$root/run/holdcell"; mount --bind /run/holdcell "$root/run/holdcell"
         cp /etc/resolv.conf /etc/hosts "$root/etc/" 2>/dev/null || true
         cd "$root"; mkdir -p old; pivot_root . old; cd /; umount -l /old
         exec "$@"' sh "$root" env -i "${names[@]}" "$@"
