@@ -193,6 +193,7 @@ static int start(struct gateway *g, struct err *e)
     launchclient_on_lost(g->launcher, on_launcher_lost, g);
     g->specs = kernelspecs_new(g->settings.kernel_path, g->settings.allowed_kernels,
                                g->settings.default_kernel);
+    kernelspecs_warn(g->specs);
     g->sessions = sessions_new(g->loop, g->launcher, g->specs, &g->settings.policy);
     if (g->sessions == NULL)
         return err_set(e, EIO, "no ZMQ context");

@@ -125,6 +125,13 @@ void waiters_call(struct waiter **list, struct kernel *k, const struct err *e)
 
 /* ---- what REST tells ---- */
 
+/* A cell that holds the interpreter lock cannot say busy: what was sent and not
+ * answered counts too. */
+static int works(const struct kernel *k)
+{
+    return queries_runs(k->queries) > 0 || k->activity.state == ACTIVITY_BUSY;
+}
+
 static const char *state_of(const struct kernel *k)
 {
     switch (k->phase) {
@@ -143,11 +150,17 @@ static const char *state_of(const struct kernel *k)
     case KERNEL_ALIVE:
         break;
     }
-    /* A cell that holds the interpreter lock cannot say busy: what was sent and not
-     * answered counts too. */
-    if (queries_runs(k->queries) > 0)
+    if (works(k))
         return "busy";
-    return activity_name(k->activity.state);
+    return heartbeat_loss(k->heartbeat) == LIVENESS_WELL ? activity_name(k->activity.state)
+                                                         : "unresponsive";
+}
+
+static const char *reason_of(const struct kernel *k)
+{
+    enum liveness_loss loss = heartbeat_loss(k->heartbeat);
+
+    return loss == LIVENESS_WELL ? k->reason : liveness_text(loss);
 }
 
 void kernel_model(const struct kernel *k, struct kernel_model *ret)
@@ -157,7 +170,7 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
         .execution_state = state_of(k),
         .last_activity_us = k->activity.last_us,
         .connections = k->connections,
-        .reason = k->reason,
+        .reason = reason_of(k),
     };
     memcpy(ret->id, k->id, sizeof ret->id);
 }
@@ -192,8 +205,30 @@ void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint6
             sessions_loop(k->all), sessions_policy(k->all)->handshake_ms, 0, on_await_late, k);
 }
 
+static int is_at_work(void *arg)
+{
+    return works(arg);
+}
+
+void kernel_watch_heart(struct kernel *k)
+{
+    const struct heartbeat_config c = {
+        .loop = sessions_loop(k->all),
+        .link = k->link,
+        .kernel = k->id,
+        .owes_heartbeat = k->recipe.sockets_fd, /* it is of our runtime */
+        .busy = is_at_work,
+        .arg = k,
+    };
+
+    if (k->heartbeat == NULL && k->phase == KERNEL_ALIVE && k->link != NULL)
+        k->heartbeat = heartbeat_start(&c);
+}
+
 void kernel_is_ready_now(struct kernel *k)
 {
+    if (!k->ready)
+        kernel_watch_heart(k);
     k->ready = 1;
     if (k->awaiting != NULL)
         end_await(k);

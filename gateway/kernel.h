@@ -14,7 +14,7 @@ struct err;
 struct kernel;
 struct kernelspec;
 
-/* What REST tells; states: starting, idle, busy, restarting, dead (docs/STATES.md). */
+/* What REST tells; states: starting, idle, busy, unresponsive, restarting, dead (docs/STATES.md). */
 struct kernel_model {
     char id[UUID_TEXT];
     const char *name; /* borrowed */

@@ -290,6 +290,7 @@ void kernel_exited(struct kernel *k)
     if (k->phase == KERNEL_STOPPING || k->phase == KERNEL_CLEARING || k->phase == KERNEL_DRAINING)
         return;
     kernel_phase(k, KERNEL_DRAINING);
+    k->heartbeat = heartbeat_stop(k->heartbeat);
     k->quiet = 0;
     k->drain_ms = now_of(k);
     k->drain_seq = eventlog_end(k->log).seq;
@@ -353,6 +354,7 @@ static int ask_shutdown(struct kernel *k)
 void kernel_begin_end(struct kernel *k)
 {
     kernel_phase(k, KERNEL_ENDING);
+    k->heartbeat = heartbeat_stop(k->heartbeat);
     k->ladder = 0;
     /* Nothing that was meant for this process goes to the next one. */
     seats_forget_held(k);

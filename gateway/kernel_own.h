@@ -6,6 +6,7 @@
 #include "deferred.h"
 #include "endpoints.h"
 #include "eventlog.h"
+#include "heartbeat.h"
 #include "kernel.h"
 #include "launchclient.h"
 #include "query.h"
@@ -67,6 +68,7 @@ struct kernel {
     char key[KEY_TEXT];
     struct tail *tail;
     struct link *link;
+    struct heartbeat *heartbeat; /* owned; NULL while the process starts or ends */
     int adopted; /* taken over from another gateway; what it does is not known yet */
     int listed;  /* REST finds it */
     unsigned
@@ -113,6 +115,7 @@ void kernel_signal(struct kernel *k, int signo);
 /* The signal or message itself, when the kernel is ready for it. */
 void kernel_send_interrupt(struct kernel *k);
 void kernel_is_ready_now(struct kernel *k); /* it answered */
+void kernel_watch_heart(struct kernel *k);  /* from now on, until it is asked to end */
 void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t token);
 /* Calls all of a list with the same outcome. */
 void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);

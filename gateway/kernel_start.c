@@ -128,6 +128,13 @@ static void on_ready(void *arg)
     kernel_is_ready_now(k);
 }
 
+static void on_control(void *arg)
+{
+    struct kernel *k = arg;
+
+    heartbeat_answer(k->heartbeat);
+}
+
 static void on_unsupported(void *arg, const char *version)
 {
     struct kernel *k = arg;
@@ -146,6 +153,7 @@ void kernel_connect(struct kernel *k)
         .reopened = kernel_on_reopened,
         .proven = on_proven,
         .ready = on_ready,
+        .control = on_control,
         .unsupported = on_unsupported,
     };
     const struct link_config c = {
@@ -165,12 +173,15 @@ void kernel_connect(struct kernel *k)
         return;
     }
     kernel_phase(k, KERNEL_ALIVE);
+    if (k->adopted) /* it has started long ago */
+        kernel_watch_heart(k);
     seats_open(k);
 }
 
 void kernel_disconnect(struct kernel *k)
 {
     seats_close(k);
+    k->heartbeat = heartbeat_stop(k->heartbeat);
     k->link = link_close(k->link);
     endpoints_drop(&k->endpoints);
     closep(&k->run_dir_fd);

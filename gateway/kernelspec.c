@@ -11,6 +11,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "log.h"
 
 enum {
     SPEC_FILE_MAX = 64 * 1024,
@@ -230,8 +231,42 @@ static int open_kernels(const struct kernelspecs *k, unsigned dir)
     autofree char *path = NULL;
 
     if (k->dirs[dir][0] == '\0' || asprintf(&path, "%s/kernels", k->dirs[dir]) < 0)
-        return -1;
-    return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return -ENOENT;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The errno value of a directory that is there and cannot be read, else 0. */
+static int unreadable(const struct kernelspecs *k, unsigned dir)
+{
+    autoclose int fd = open_kernels(k, dir);
+
+    return fd < 0 && fd != -ENOENT ? -fd : 0;
+}
+
+void kernelspecs_warn(const struct kernelspecs *k)
+{
+    char text[512];
+
+    for (unsigned i = 0; i < k->count; i++) {
+        int code = unreadable(k, i);
+        if (code != 0)
+            log_warn("kernel_path_unreadable",
+                     "dir=%s error=\"%s\" hint=\"the gateway's user must be able to list its "
+                     "kernels folder\"",
+                     log_escape(k->dirs[i], strlen(k->dirs[i]), text, sizeof text), strerror(code));
+    }
+}
+
+/* Tells a client that the name may be in a place that only the operator can open up;
+ * where that is on the host is for the log. */
+static const char *not_read(const struct kernelspecs *k)
+{
+    for (unsigned i = 0; i < k->count; i++) {
+        if (unreadable(k, i) != 0)
+            return " (a directory of the kernel path could not be read: see the server's log)";
+    }
+    return "";
 }
 
 /* Names in one directory, sorted, so that two spellings of one name are decided
@@ -303,7 +338,7 @@ int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kerne
     for (unsigned i = 0; is_name(name) && i < k->count && f.count == 0; i++)
         scan(k, i, name, &f);
     if (f.count == 0)
-        return err_set(e, ENOENT, "Kernel spec %.128s not found", name);
+        return err_set(e, ENOENT, "Kernel spec %.128s not found%s", name, not_read(k));
     /* Two spellings of one name in one directory: the first in order. */
     *ret = f.list[0];
     for (size_t i = 1; i < f.count; i++)

@@ -32,7 +32,10 @@ struct kernelspecs *kernelspecs_new(const char *dirs, const char *allowed,
 struct kernelspecs *kernelspecs_free(struct kernelspecs *k);
 
 const char *kernelspecs_default(const struct kernelspecs *k); /* borrowed */
-/* One spec, read now. -ENOENT "Kernel spec NAME not found". Caller frees *ret. */
+/* A warning in the log for each directory that is there and cannot be read. */
+void kernelspecs_warn(const struct kernelspecs *k);
+/* One spec, read now. -ENOENT "Kernel spec NAME not found", and whether a directory
+ * could not be read. Caller frees *ret. */
 int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kernelspec **ret,
                      struct err *e) MUST_CHECK;
 /* All of them in order of their names; returns the count; the caller frees each and the array. */

@@ -199,7 +199,11 @@ static void on_own(void *arg, const struct view *frames, size_t count)
         l->timer = loop_timer_close(l->timer);
         l->timer = loop_timer_start(l->loop, NUDGE_AGAIN_MS, 0, nudge, l);
     }
-    if (o == &l->own[LINK_SHELL] && !l->ready) {
+    if (o == &l->own[LINK_CONTROL]) {
+        l->ops.control(l->arg);
+        return;
+    }
+    if (!l->ready) {
         l->ready = 1;
         l->ops.ready(l->arg);
     }

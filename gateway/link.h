@@ -28,7 +28,8 @@ struct link_ops {
     void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
     /* iopub is received for sure, or was given up on after `give_up_ms`. */
     void (*proven)(void *arg);
-    void (*ready)(void *arg); /* the kernel answered on its shell channel */
+    void (*ready)(void *arg);   /* the kernel answered on its shell channel */
+    void (*control)(void *arg); /* the kernel answered on its control channel */
     void (*unsupported)(void *arg,
                         const char *version); /* it speaks another major version than 5 */
 };

@@ -163,7 +163,9 @@ static void set_blocked(struct zsocket *s, int blocked)
 {
     struct zsockets *z = s->all;
 
-    if (s->blocked == blocked)
+    /* Where nobody waits for room nobody looks for it: a heartbeat's peer that closed
+     * its socket would be looked at for ever. */
+    if (s->blocked == blocked || s->ops.writable == NULL)
         return;
     s->blocked = blocked;
     z->blocked += blocked ? 1 : -1u;
@@ -330,8 +332,7 @@ static void serve(struct zsocket *s)
         serve_input(s);
     if (!s->closed && s->blocked && is_writable(s)) {
         set_blocked(s, 0);
-        if (s->ops.writable != NULL)
-            s->ops.writable(s->arg);
+        s->ops.writable(s->arg);
     }
     /* After its last messages. */
     if (!s->closed && s->look && heard_of_end(s))

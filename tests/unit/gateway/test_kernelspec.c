@@ -198,6 +198,26 @@ static void only_logos_and_front_end_files_are_resources(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Tests may run as root, to whom no permission is denied: a file in the place of the
+ * folder cannot be listed by anybody. */
+static void an_unknown_name_tells_that_a_directory_could_not_be_read(void **state)
+{
+    struct fixture *f = *state;
+    struct kernelspec *s = NULL;
+    struct err e = { 0 };
+    char path[128];
+
+    assert_int_equal(kernelspecs_find(f->specs, "nosuch", &s, &e), -ENOENT);
+    assert_string_equal(e.msg, "Kernel spec nosuch not found");
+    snprintf(path, sizeof path, "%s/a/kernels", f->dir);
+    assert_int_equal(rmdir(path), 0);
+    make(path, "");
+    assert_int_equal(kernelspecs_find(f->specs, "nosuch", &s, &e), -ENOENT);
+    assert_non_null(strstr(e.msg, "Kernel spec nosuch not found"));
+    assert_non_null(strstr(e.msg, "could not be read"));
+    assert_null(strstr(e.msg, f->dir));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +227,7 @@ int main(void)
         TEST(a_spec_that_is_dropped_in_is_seen_at_once),
         TEST(the_allow_list_hides),
         TEST(only_logos_and_front_end_files_are_resources),
+        TEST(an_unknown_name_tells_that_a_directory_could_not_be_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,37 @@
+"""Kernel path directories that the gateway's own user may not read are told, not passed over."""
+
+import os
+
+import pytest
+
+HINT = "could not be read"
+
+
+def warnings_of(server):
+    return [line for line in server.log().splitlines() if "event=kernel_path_unreadable" in line]
+
+
+@pytest.mark.parametrize("closed", ["", "kernels"], ids=["the-directory", "its-kernels"])
+def test_a_directory_that_cannot_be_read_is_told_at_start_and_to_who_asks_for_an_unknown_kernel(
+        server_with, kernel_path, closed):
+    kernel_path.add("hidden", ["/bin/false"])
+    os.chmod(os.path.join(kernel_path.path, closed), 0o700)
+    s = server_with("--kernel-path", kernel_path.path)
+    told = warnings_of(s)
+    assert len(told) == 1 and "level=warn" in told[0], s.log()
+    assert f"dir={kernel_path.path} " in told[0] and "Permission denied" in told[0]
+    r = s.request("POST", "/api/kernels", {"name": "hidden"})
+    assert r.status >= 400 and "hidden not found" in r.json()["message"], r
+    assert HINT in r.json()["message"], r
+    assert kernel_path.path not in r.json()["message"], "where it is on the host is for the log"
+    # What can be read is served all the same.
+    assert "python3" in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
+
+
+def test_directories_that_can_be_read_or_are_absent_are_no_news(server_with, kernel_path):
+    kernel_path.add("shown", ["/bin/false"])
+    s = server_with("--kernel-path", f"{kernel_path.path}:{kernel_path.path}/absent")
+    assert not warnings_of(s)
+    r = s.request("POST", "/api/kernels", {"name": "nosuch"})
+    assert r.status >= 400 and "nosuch not found" in r.json()["message"]
+    assert HINT not in r.json()["message"]
