@@ -293,9 +293,7 @@ static int compact(struct eventlog *g, size_t i)
 /* Gives up the oldest stream text there is. 0 when that frees nothing. */
 static int drop_stream(struct eventlog *g)
 {
-    size_t last = g->count - (g->sealed ? 0 : 1); /* the one that is being filled stays as it is */
-
-    while (g->clean < last) {
+    while (g->clean + 1 < g->count) { /* nobody had a turn yet to read the newest */
         size_t i = g->clean;
         if (!log_segment(g, i)->has_stream) {
             g->clean++;
@@ -339,6 +337,8 @@ void log_make_room(struct eventlog *g)
         }
         if (move_out(g, s) || drop_stream(g))
             continue;
+        if (g->count == 1)
+            return; /* the spool refuses: what came just now is offered once, in memory */
         drop_oldest(g);
     }
 }

@@ -13,7 +13,8 @@
 
 enum {
     SOCKETS_MAX = 32768,
-    BUDGET = 64, /* messages per socket and turn */
+    BUDGET = 64,            /* messages per socket and turn */
+    BUDGET_BYTES = 1 << 20, /* of their frames: the other kernels wait for a turn to end */
     FRAMES_MAX =
         1100, /* read at a time; a longer message is passed as its first ones, which jmsg refuses */
     BIG = 8 * 1024,                /* frames from here on are counted until the kernel took them */
@@ -53,7 +54,7 @@ struct zsocket {
 struct frames {
     zmq_msg_t msgs[FRAMES_MAX];
     struct view views[FRAMES_MAX];
-    size_t count;
+    size_t count, bytes;
 };
 
 struct zsockets {
@@ -227,7 +228,7 @@ static int receive(void *zmq, struct frames *f)
 {
     int more = 1;
 
-    f->count = 0;
+    f->count = f->bytes = 0;
     while (more) {
         zmq_msg_t dropped, *m = f->count < FRAMES_MAX ? &f->msgs[f->count] : &dropped;
         zmq_msg_init(m);
@@ -240,6 +241,7 @@ static int receive(void *zmq, struct frames *f)
             break;
         }
         more = zmq_msg_more(m);
+        f->bytes += zmq_msg_size(m);
         if (m == &dropped) {
             zmq_msg_close(m);
             continue;
@@ -256,7 +258,7 @@ static void release(struct frames *f)
         zmq_msg_close(&f->msgs[i]);
 }
 
-/* Reads up to BUDGET messages. Returns 1 when more may be left. s may be closed
+/* Reads messages up to the budget, one at least. Returns 1 when more may be left. s may be closed
  * inside by its owner; its memory stays until the end of the turn. */
 static int serve_input(struct zsocket *s)
 {
@@ -266,12 +268,14 @@ static int serve_input(struct zsocket *s)
     if (z->frames[z->depth] == NULL)
         z->frames[z->depth] = xcalloc(1, sizeof *z->frames[0]);
     struct frames *f = z->frames[z->depth++];
+    size_t bytes = 0;
     int more = 1;
-    for (int i = 0; i < BUDGET && !s->closed; i++) {
+    for (int i = 0; i < BUDGET && bytes < BUDGET_BYTES && !s->closed; i++) {
         if (!receive(s->zmq, f)) {
             more = 0;
             break;
         }
+        bytes += f->bytes;
         /* What the kernel published before this reply has arrived by now. */
         if (s->behind != NULL)
             zsocket_drain(s->behind);

@@ -170,7 +170,7 @@ void kernels_interrupt(struct request *r, void *arg)
     if (k == NULL)
         return;
     if (kernel_interrupt(k, &e) != 0)
-        request_error(r, 500, "%s", e.msg);
+        request_error(r, 404, "%s", e.msg); /* it is being deleted */
     else
         request_empty(r, 204);
 }
@@ -184,7 +184,8 @@ static void on_restarted(void *arg, uint64_t token, struct kernel *k, const stru
     if (r == NULL)
         return;
     if (e != NULL)
-        request_error(r, 500, "Exception restarting kernel: %s", e->msg);
+        request_error(r, e->code == HC_EGONE ? 404 : 500, "Exception restarting kernel: %s",
+                      e->msg);
     else
         answer_kernel(r, 200, k, NULL);
 }

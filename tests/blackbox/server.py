@@ -77,7 +77,7 @@ def cgroups_of(slot):
     out = []
     for root in cgroup_roots():
         for top, dirs, _ in os.walk(root):
-            if f"/holdcell-{slot}" in top + "/" or top.endswith(f"/holdcell-{slot}"):
+            if f"/holdcell-{slot}/" in top + "/":
                 out.append(top)
             dirs[:] = [d for d in dirs if len(top) - len(root) < 200]
     return sorted(out)

@@ -308,6 +308,26 @@ static void an_entry_larger_than_the_memory_is_spooled_at_once(void **state)
     free(big);
 }
 
+static void where_the_spool_refuses_the_newest_entry_is_still_offered(void **state)
+{
+    struct fixture *f = *state;
+    struct eventlog_cursor c = eventlog_end(f->log);
+    struct event out;
+    size_t n = 200 << 10;
+    uint8_t *big = xcalloc(1, n);
+
+    f->quota.max = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t seq = add(f->log, i == 1 ? EVENT_KEEP : EVENT_STREAM, "{}", big, n);
+        c.seq = seq; /* a client that read all the others */
+        assert_int_equal(eventlog_read(f->log, &c, &out), 1);
+        assert_int_equal(out.seq, seq);
+        assert_int_equal(out.parts[3].n, n);
+        assert_true(eventlog_use(f->log).memory <= small.memory + n + 4096);
+    }
+    free(big);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -322,6 +342,7 @@ int main(void)
         TEST(a_cursor_in_the_middle_of_dropped_text_goes_on_behind_it),
         TEST(markers_of_one_cell_are_one),
         TEST(an_entry_larger_than_the_memory_is_spooled_at_once),
+        TEST(where_the_spool_refuses_the_newest_entry_is_still_offered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

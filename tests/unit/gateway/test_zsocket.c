@@ -200,6 +200,31 @@ static void a_burst_that_nobody_read_meanwhile_is_whole(void **state)
     s = zsocket_close(s);
 }
 
+/* What others wait for is the longest turn: one message that is larger than a
+ * turn's bytes is a turn of its own. */
+static void a_turn_takes_no_more_large_messages_than_its_bytes_allow(void **state)
+{
+    enum { LARGE = 4 << 20, COUNT = 8, LOOKS_MAX = 20000 };
+    struct fixture *f = *state;
+    uint8_t *large = xcalloc(1, LARGE);
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *s = open_sub(f, on_count);
+    await_subscriptions(f);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(zmq_send(f->peer, large, LARGE, 0), LARGE);
+    free(large);
+    for (int i = 0; f->messages < COUNT && i < LOOKS_MAX; i++) {
+        unsigned before = f->messages;
+        (void)zsocket_drain(s);
+        assert_true(f->messages - before <= 1);
+        /* The I/O threads are at work; after the first one several are there. */
+        zmq_poll(NULL, 0, f->messages == 1 ? 200 : 1);
+    }
+    assert_int_equal(f->messages, COUNT);
+    s = zsocket_close(s);
+}
+
 static void the_end_of_the_publisher_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -359,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(thirty_two_clients_never_stall),
         TEST(a_burst_that_nobody_read_meanwhile_is_whole),
+        TEST(a_turn_takes_no_more_large_messages_than_its_bytes_allow),
         TEST(the_end_of_the_publisher_is_told),
         TEST(a_publisher_that_is_not_there_is_told),
         TEST(a_frame_above_the_limit_of_the_library_is_told_as_the_end),

@@ -1,0 +1,63 @@
+"""Many clients at one kernel at the same time: every request ends, with an answer that fits."""
+
+import random
+import threading
+from collections import Counter
+
+from channels import Channels
+from server import wait_for
+
+ALLOWED = {
+    "restart": {200, 404}, "interrupt": {204, 404}, "delete": {204, 404}, "get": {200, 404},
+    "create": {201, 403}, "attach": {101, 404},
+}
+
+
+def act(s, op, kid):
+    if op == "restart":
+        return s.restart(kid).status
+    if op == "interrupt":
+        return s.interrupt(kid)
+    if op == "delete":
+        return s.delete_kernel(kid)
+    if op == "create":
+        return s.request("POST", "/api/kernels", {"name": "python3"}).status
+    if op == "get":
+        return s.request("GET", f"/api/kernels/{kid}").status
+    try:
+        c = Channels(s, kid)
+    except Exception as e:          # the class differs between the client's versions
+        return getattr(e, "status_code", str(e))
+    c.start("while True: pass")
+    c.ws.sock.close()
+    return 101
+
+
+def storm(s, kids, seed, seen):
+    rng = random.Random(seed)
+    for i in range(10):
+        op = rng.choice(["restart", "restart", "interrupt", "attach", "get", "create"]
+                        + (["delete"] * 2 if i > 5 else []))
+        seen[op, act(s, op, rng.choice(kids))] += 1
+
+
+def test_requests_of_many_clients_for_the_same_kernels_all_end_with_an_answer_that_fits(server_with):
+    s = server_with("--max-kernels", "4")
+    before = s.counters()
+    kids = [s.start_kernel("python3") for _ in range(4)]
+    seen = Counter()
+    clients = [threading.Thread(target=storm, args=(s, kids, i, seen), daemon=True) for i in range(8)]
+    for t in clients:
+        t.start()
+    for t in clients:
+        t.join(240)
+    assert not any(t.is_alive() for t in clients), dict(seen)
+    assert not [k for k in seen if k[1] not in ALLOWED[k[0]]], dict(seen)
+    assert seen["create", 403] + seen["create", 201], "more than there may be was asked for"
+    for k in s.request("GET", "/api/kernels").json():
+        assert s.delete_kernel(k["id"]) == 204
+    wait_for(lambda: s.counters()["processes"] == before["processes"])
+    wait_for(lambda: s.counters()["cgroups"] == before["cgroups"])
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        assert c.run("1 + 1").result == "2"
