@@ -5,6 +5,7 @@
 
 #include "err.h"
 #include "kernelproc.h"
+#include "kernelstart.h"
 #include "launcher.h"
 #include "log.h"
 #include "sandbox.h"
@@ -35,6 +36,7 @@ void ending_begin(struct launcher *l, struct session *s, const char *reason, uin
     for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++) {
         if (s->kernels[i].state == KERNEL_RUNNING)
             s->kernels[i].requested = 1;
+        kernelstart_give_up(&s->kernels[i], HC_EGONE, "the session ends");
     }
     log_info("session_ends", "sandbox=%016" PRIx64 " reason=%s", s->id, LOG_QUOTED(reason));
     kill_all(s);
@@ -53,6 +55,8 @@ int ending_begin_kernel(struct session *s, uint32_t kernel, uint32_t generation,
                        SESSION_STOPS_MAX);
     if (k != NULL && k->state == KERNEL_RUNNING)
         k->requested = 1;
+    if (k != NULL)
+        kernelstart_give_up(k, ECANCELED, "the kernel was stopped on its way");
     struct err why = { 0 };
     if (sandbox_kill_kernel(s->sandbox, kernel, generation, &why) <
         0) /* ending_step() tries again */
@@ -64,7 +68,7 @@ int ending_begin_kernel(struct session *s, uint32_t kernel, uint32_t generation,
 static int kernels_reaped(const struct session *s)
 {
     for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++) {
-        if (s->kernels[i].state == KERNEL_RUNNING)
+        if (kernel_has_process(&s->kernels[i]))
             return 0;
     }
     return 1;
@@ -132,13 +136,14 @@ static int step_session(struct launcher *l, struct session *s, uint64_t now_ms)
 static int leaf_gone(struct session *s, const struct leaf *leaf, struct err *e)
 {
     const struct kernelproc *k = session_kernel(s, leaf->kernel, leaf->generation);
-    int reaped = k == NULL || k->state != KERNEL_RUNNING;
+    int reaped = k == NULL || !kernel_has_process(k);
 
     if (!reaped || !sandbox_kernel_empty(s->sandbox, leaf->kernel, leaf->generation)) {
         int rc = sandbox_kill_kernel(s->sandbox, leaf->kernel, leaf->generation, e);
         return rc < 0 ? rc : err_set(e, EBUSY, "processes are left in its cgroup");
     }
-    return sandbox_remove_kernel(s->sandbox, leaf->kernel, leaf->generation, e);
+    int rc = sandbox_remove_kernel(s->sandbox, leaf->kernel, leaf->generation, e);
+    return rc == -ENOENT ? 0 : rc; /* a start that failed has removed it */
 }
 
 /* Returns 1 when the leaf is gone (and removed from the list). */

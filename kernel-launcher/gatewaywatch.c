@@ -28,6 +28,8 @@ static void forget_stops(struct launcher *l)
 
         for (unsigned j = 0; s != NULL && j < s->leaf_count; j++)
             s->leaves[j].stops.count = 0;
+        for (unsigned j = 0; s != NULL && j < LAUNCH_KERNELS_MAX; j++)
+            s->kernels[j].start_request = 0;
         if (s != NULL)
             s->stops.count = 0;
     }

@@ -20,26 +20,6 @@ enum {
     MEMORY_UNTIL_MS = 2000,
 };
 
-int kernelproc_start(struct session *s, const struct sandbox_start *start, int *ret_run_fd,
-                     struct err *e)
-{
-    struct kernelproc *k = &s->kernels[start->kernel - 1];
-    struct sandbox_kernel made = { .pid = 0, .pidfd = -1, .run_fd = -1 };
-    int rc = sandbox_start_kernel(s->sandbox, start, &made, e);
-
-    if (rc < 0)
-        return rc;
-    k->state = KERNEL_RUNNING;
-    k->generation = start->generation;
-    k->flags = start->flags;
-    k->pid = made.pid;
-    k->pidfd = made.pidfd;
-    k->requested = 0;
-    k->exit_code = k->signo = 0;
-    *ret_run_fd = made.run_fd;
-    return 0;
-}
-
 int kernelproc_signal_permitted(uint32_t signo)
 {
     return signo == SIGINT || signo == SIGTERM || signo == SIGQUIT || signo == SIGKILL ||
@@ -117,7 +97,7 @@ void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc 
 {
     uint32_t number = (uint32_t)(k - s->kernels) + 1;
 
-    k->state = KERNEL_EXITED;
+    k->state = k->quiet ? KERNEL_NONE : KERNEL_EXITED;
     k->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     k->signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     k->pid = 0;
@@ -137,7 +117,8 @@ void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc 
         .memory_limit_bytes = use.memory_limit_bytes,
         .memory_peak_bytes = use.memory_peak_bytes,
     };
-    launcher_event(l, LAUNCH_KERNEL_EXITED, &event);
+    if (!k->quiet)
+        launcher_event(l, LAUNCH_KERNEL_EXITED, &event);
     log_info("kernel_exited",
              "sandbox=%016" PRIx64
              " kernel=%u generation=%u exit=%d signal=%d out_of_memory=%u requested=%u",

@@ -1,4 +1,4 @@
-/* kernelproc - starts, signals and reaps kernels, and tells how each one ended. */
+/* kernelproc - signals to kernels, and how each one ended. */
 #ifndef HC_KERNELPROC_H
 #define HC_KERNELPROC_H
 
@@ -10,13 +10,7 @@ struct err;
 struct kernelproc;
 struct launch_signal;
 struct launcher;
-struct sandbox_start;
 struct session;
-
-/* The state was checked: generation is above the last one and nothing runs. On
- * success *ret_run_fd is the kernel's run folder (owned by the caller) or -1. */
-int kernelproc_start(struct session *s, const struct sandbox_start *start, int *ret_run_fd,
-                     struct err *e) MUST_CHECK;
 
 /* One of the permitted signals to the process or its group. -HC_EGONE when it
  * has just ended. */

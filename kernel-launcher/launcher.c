@@ -13,6 +13,7 @@
 #include "err.h"
 #include "gatewaywatch.h"
 #include "kernelproc.h"
+#include "kernelstart.h"
 #include "link.h"
 #include "log.h"
 #include "sandbox.h"
@@ -126,14 +127,39 @@ static void child_exited(struct launcher *l, pid_t pid, int status, uint64_t now
     log_info("child_reaped", "pid=%d status=%d", (int)pid, status);
 }
 
+static struct kernelproc *find_starting(struct launcher *l, pid_t pid, struct session **ret)
+{
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        *ret = l->sessions.slot[i];
+        for (unsigned k = 0; *ret != NULL && k < LAUNCH_KERNELS_MAX; k++) {
+            if ((*ret)->kernels[k].state == KERNEL_STARTING && (*ret)->kernels[k].pid == pid)
+                return &(*ret)->kernels[k];
+        }
+    }
+    return NULL;
+}
+
+/* Looks before it reaps: a child that died on its way to exec belongs to its start
+ * until that is finished. __WALL: init was cloned with the exit signal of its
+ * builder, which may be none. */
 static void reap(struct launcher *l, uint64_t now)
 {
-    pid_t pid;
-    int status;
+    for (;;) {
+        siginfo_t info = { 0 };
+        struct session *s;
+        int status;
 
-    /* __WALL: init was cloned with the exit signal of its builder, which may be none. */
-    while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0)
-        child_exited(l, pid, status, now);
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 || info.si_pid == 0)
+            return;
+        struct kernelproc *k = find_starting(l, info.si_pid, &s);
+        if (k != NULL) {
+            kernelstart_step(l, s, k, now);
+            if (k->state == KERNEL_STARTING)
+                return; /* its pipe is open though it is dead: tried again in the next turn */
+        } else if (waitpid(info.si_pid, &status, WNOHANG | __WALL) == info.si_pid) {
+            child_exited(l, info.si_pid, status, now);
+        }
+    }
 }
 
 static void read_signals(struct launcher *l)
@@ -183,6 +209,8 @@ static size_t fill_polls(struct launcher *l)
         for (unsigned k = 0; k < LAUNCH_KERNELS_MAX; k++) {
             if (s->kernels[k].state == KERNEL_RUNNING)
                 add_poll(l, &n, s->kernels[k].pidfd, POLLIN);
+            else if (s->kernels[k].state == KERNEL_STARTING)
+                add_poll(l, &n, s->kernels[k].status_fd, POLLIN);
         }
     }
     return n;
@@ -242,6 +270,9 @@ static int serve_clock(struct launcher *l, int timeout, uint64_t now)
     struct gatewayproc *g = &l->gateway;
 
     timeout = serve_sessions(l, timeout, now);
+    uint64_t starting = kernelstart_step_all(l, now);
+    if (starting != 0)
+        timeout = sooner(timeout, starting, now);
     int ending = ending_step(l, now);
     if (ending >= 0)
         timeout = sooner(timeout, now + (uint64_t)ending, now);

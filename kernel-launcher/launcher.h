@@ -18,6 +18,7 @@ struct launcher_config {
     const char *kernel_path; /* ':'-list */
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
+    uint64_t start_max_ms;    /* from START_KERNEL to exec */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     struct gateway_config gateway;

@@ -19,7 +19,7 @@
 #include "sandbox.h"
 #include "session_limits.h"
 
-enum { NOFILE_WANTED = 1 << 20 };
+enum { NOFILE_WANTED = 1 << 20, START_MAX_MS = 20000 };
 
 /* Opened once; see gatewayproc.h. */
 static int open_program(const char *path, int *ret, struct err *e)
@@ -85,6 +85,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
     struct launcher_config config = {
         .kernel_path = o->kernel_path,
         .deadline_max_ms = o->deadline_max_s * 1000,
+        .start_max_ms = START_MAX_MS,
         .sessions_max = (unsigned)o->sessions_max,
         .note_fds_max = nofile() / 2,
         .gateway = {

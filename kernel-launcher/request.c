@@ -92,18 +92,7 @@ static int create(struct request *r, struct err *e)
 
 static int start_kernel(struct request *r, struct err *e)
 {
-    const struct launch_start *m = &r->body.start;
-    autoclose int run_fd = -1;
-
-    int rc = start_from_message(r->launcher->config->kernel_path, r->session, m, r->packet->fds,
-                                r->packet->head.fds, &run_fd, e);
-    if (rc < 0)
-        return rc;
-    struct launch_started started = { m->sandbox, m->kernel, m->generation };
-    log_info("kernel_started", "sandbox=%016" PRIx64 " kernel=%u generation=%u pid=%d", m->sandbox,
-             m->kernel, m->generation, (int)r->session->kernels[m->kernel - 1].pid);
-    answer(r, &started, &run_fd, run_fd >= 0);
-    return 0;
+    return start_from_message(r->launcher, r->session, &r->body.start, r->packet, e);
 }
 
 /* The entry of a running kernel; one that ended meanwhile is no fault of the gateway. */
@@ -113,6 +102,8 @@ static int running(struct request *r, uint32_t kernel, uint32_t generation, stru
     if (kernel == 0)
         return err_set(e, HC_EPARSE, "kernel 0");
     struct kernelproc *k = session_kernel(r->session, kernel, generation);
+    if (k != NULL && k->state == KERNEL_STARTING)
+        return err_set(e, EAGAIN, "kernel %u-%u is not started yet", kernel, generation);
     if (k == NULL || k->state != KERNEL_RUNNING)
         return err_set(e, HC_EGONE, "kernel %u-%u does not run", kernel, generation);
     *ret = k;
@@ -220,7 +211,7 @@ static int list(struct request *r, struct err *e)
             .kernel = i + 1,
             .generation = k->generation,
             .flags = k->flags,
-            .running = k->state == KERNEL_RUNNING,
+            .running = kernel_has_process(k),
             .exit_code = k->exit_code,
             .signo = k->signo,
         };

@@ -22,8 +22,11 @@ static void note_clear(struct note *n)
 
 static void session_free(struct session *s)
 {
-    for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++)
+    for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++) {
         closep(&s->kernels[i].pidfd);
+        closep(&s->kernels[i].status_fd);
+        closep(&s->kernels[i].run_fd);
+    }
     closep(&s->init_fd);
     note_clear(&s->note);
     free(s);
@@ -63,7 +66,7 @@ struct session *sessions_add(struct sessions *t)
     s->index = index;
     s->init_fd = -1;
     for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++)
-        s->kernels[i].pidfd = -1;
+        s->kernels[i] = (struct kernelproc){ .pidfd = -1, .status_fd = -1, .run_fd = -1 };
     t->slot[index] = s;
     t->count++;
     return s;
@@ -120,6 +123,11 @@ void session_note(struct session *s, struct view bytes, int *fds, unsigned fd_co
     for (unsigned i = 0; i < fd_count; i++)
         s->note.fds[i] = take_fd(&fds[i]);
     s->note.fd_count = fd_count;
+}
+
+int kernel_has_process(const struct kernelproc *k)
+{
+    return k->state == KERNEL_STARTING || k->state == KERNEL_RUNNING;
 }
 
 struct kernelproc *session_kernel(struct session *s, uint32_t kernel, uint32_t generation)

@@ -24,9 +24,10 @@ struct stops {
 };
 
 enum kernel_state {
-    KERNEL_NONE,    /* never started, or stopped and answered */
-    KERNEL_RUNNING, /* our child, not reaped */
-    KERNEL_EXITED,  /* reaped; LIST tells how it ended */
+    KERNEL_NONE,     /* never started, or stopped and answered */
+    KERNEL_STARTING, /* our child on its way to exec: only kernelstart may have it reaped */
+    KERNEL_RUNNING,  /* our child, not reaped */
+    KERNEL_EXITED,   /* reaped; LIST tells how it ended */
 };
 
 struct kernelproc {
@@ -36,7 +37,17 @@ struct kernelproc {
     pid_t pid;
     int pidfd;     /* owned; -1 when reaped */
     int requested; /* 1: STOP, DEADLINE or the end of the session killed it */
+    int quiet;     /* 1: its START was answered by an error: its end is told to nobody */
     int exit_code, signo;
+
+    /* while it starts */
+    uint32_t previous;      /* generation before this start */
+    int status_fd, run_fd;  /* owned; -1 */
+    unsigned spec_index;    /* for sandbox_start_end() */
+    uint64_t start_request; /* to answer; 0: the gateway that asked is gone */
+    uint64_t start_by_ms;
+    int give_up_code; /* positive: it was killed on its way, for this reason */
+    const char *give_up_text;
 };
 
 /* A generation that ends or has ended: its cgroup leaf is emptied and removed. */
@@ -110,6 +121,8 @@ unsigned sessions_note_fds(const struct sessions *t, const struct session *excep
 /* Takes the descriptors (they become -1 in fds). */
 void session_note(struct session *s, struct view bytes, int *fds, unsigned fd_count);
 
+/* 1 when the kernel has a process of ours. */
+int kernel_has_process(const struct kernelproc *k);
 /* The kernel's entry when this generation is its last one, else NULL. */
 struct kernelproc *session_kernel(struct session *s, uint32_t kernel, uint32_t generation);
 struct leaf *session_leaf(struct session *s, uint32_t kernel, uint32_t generation);

@@ -3,8 +3,10 @@
 #include <stdio.h>
 
 #include "err.h"
-#include "kernelproc.h"
 #include "kernelspec.h"
+#include "kernelstart.h"
+#include "launcher.h"
+#include "link.h"
 #include "sandbox.h"
 #include "session.h"
 #include "startfds.h"
@@ -30,7 +32,7 @@ static int check_state(const struct session *s, const struct launch_start *m, st
     if (m->kernel == 0 || m->generation == 0)
         return err_set(e, HC_EPARSE, "kernel %u-%u", m->kernel, m->generation);
     const struct kernelproc *k = &s->kernels[m->kernel - 1];
-    if (k->state == KERNEL_RUNNING)
+    if (kernel_has_process(k))
         return err_set(e, HC_ESTATE, "kernel %u-%u runs", m->kernel, k->generation);
     if (m->generation <= k->generation)
         return err_set(e, HC_ESTATE, "generation %u after %u", m->generation, k->generation);
@@ -39,9 +41,10 @@ static int check_state(const struct session *s, const struct launch_start *m, st
     return 0;
 }
 
-int start_from_message(const char *kernel_path, struct session *s, const struct launch_start *m,
-                       const int *fds, unsigned fd_count, int *ret_run_fd, struct err *e)
+int start_from_message(struct launcher *l, struct session *s, const struct launch_start *m,
+                       const struct link_packet *packet, struct err *e)
 {
+    const int *fds = packet->fds;
     autofree char **argv = NULL;
     autofree char **env = NULL;
     autofree char *spec_name = view_dup(m->spec_name);
@@ -51,13 +54,13 @@ int start_from_message(const char *kernel_path, struct session *s, const struct 
 
     int rc = check_state(s, m, e);
     if (rc == 0)
-        rc = startfds_check(fds, fd_count, m->flags, e);
+        rc = startfds_check(fds, packet->head.fds, m->flags, e);
     if (rc == 0)
         rc = split(m->argv, "argv", 1, &argv, e);
     if (rc == 0)
         rc = split(m->env, "env", 0, &env, e);
     if (rc == 0)
-        rc = kernelspec_open(kernel_path, m->spec_dir, spec_name, &spec_fd, e);
+        rc = kernelspec_open(l->config->kernel_path, m->spec_dir, spec_name, &spec_fd, e);
     if (rc < 0)
         return rc;
     snprintf(key, sizeof key, "%u-%s", m->spec_dir, spec_name);
@@ -74,5 +77,5 @@ int start_from_message(const char *kernel_path, struct session *s, const struct 
         .log_fd = fds[START_LOG],
         .socket_fds = m->flags & LAUNCH_SOCKETS_FD ? fds + START_SOCKETS : NULL,
     };
-    return kernelproc_start(s, &start, ret_run_fd, e);
+    return kernelstart_begin(l, s, &start, packet->head.request, e);
 }

@@ -5,13 +5,14 @@
 #include "launchmsg.h"
 
 struct err;
+struct launcher;
+struct link_packet;
 struct session;
 
-/* fds: those of the message (borrowed). On success the kernel runs and
- * *ret_run_fd is owned by the caller (-1 when there is none). -HC_EPARSE and
- * -HC_ESTATE are faults of the asker. */
-int start_from_message(const char *kernel_path, struct session *s, const struct launch_start *m,
-                       const int *fds, unsigned fd_count, int *ret_run_fd,
-                       struct err *e) MUST_CHECK;
+/* m was decoded from the packet, whose descriptors are borrowed. On success the
+ * kernel is on its way and the request will be answered. -HC_EPARSE and -HC_ESTATE
+ * are faults of the asker. */
+int start_from_message(struct launcher *l, struct session *s, const struct launch_start *m,
+                       const struct link_packet *packet, struct err *e) MUST_CHECK;
 
 #endif

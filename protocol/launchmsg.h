@@ -92,7 +92,7 @@ struct launch_start {
     uint64_t sandbox;
     uint32_t kernel;     /* 1..LAUNCH_KERNELS_MAX, of the gateway's choice */
     uint32_t generation; /* rises with every start of that kernel; 1 is the first; a start that
-                          * failed did not use it up */
+                          * failed did not use it up, one that was stopped or took too long did */
     uint32_t flags;
     uint32_t
         spec_dir; /* index of the kernel path directory, in the order of --kernel-path, the runtime's own last */

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -53,8 +54,11 @@ void sandbox_limits_default(struct launch_limits *ret)
                                    .nofile = 4096 };
 }
 
-static pid_t child(const char *what)
+/* go_fd, status_fd: a kernel on its way waits for a byte, then closes its status as
+ * exec would; -1 each for those that are there at once. */
+static pid_t child(const char *what, int go_fd, int status_fd)
 {
+    char byte;
     pid_t pid = fork();
 
     check(pid >= 0);
@@ -69,6 +73,9 @@ static pid_t child(const char *what)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (go_fd >= 0 && read(go_fd, &byte, 1) != 1)
+        _exit(1);
+    closep(&status_fd);
     if (strcmp(what, "exit7") == 0)
         _exit(7);
     if (strcmp(what, "segv") == 0)
@@ -96,7 +103,7 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     s->peer_fd = sockets[1];
     s->run_fd = open("/", O_PATH | O_CLOEXEC);
     s->oom_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    s->init_pid = child("wait");
+    s->init_pid = child("wait", -1, -1);
     s->init_pidfd = (int)syscall(SYS_pidfd_open, s->init_pid, 0);
     check(s->run_fd >= 0 && s->oom_fd >= 0 && s->init_pidfd >= 0);
     all[index] = s;
@@ -137,9 +144,11 @@ short sandbox_oom_events(const struct sandbox *s)
     return POLLIN;
 }
 
-int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
-                         struct sandbox_kernel *ret, struct err *e)
+int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
+                        struct sandbox_kernel *ret, struct err *e)
 {
+    int status[2], go[2];
+
     if (fake.start_error != 0)
         return err_sys(e, fake.start_error, "exec");
     check(s->count < KERNELS);
@@ -147,14 +156,62 @@ int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
     snprintf(fake.cwd, sizeof fake.cwd, "%s", start->cwd);
     snprintf(fake.argv0, sizeof fake.argv0, "%s", start->argv[0]);
     snprintf(fake.env0, sizeof fake.env0, "%s", start->env[0] != NULL ? start->env[0] : "");
-    ret->pid = child(start->argv[0]);
+    check(pipe2(status, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0);
+    ret->pid = child(start->argv[0], go[0], status[1]);
     ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
     ret->run_fd = start->flags & LAUNCH_SOCKETS_FD ? -1 : open("/", O_PATH | O_CLOEXEC);
+    ret->status_fd = status[0];
+    ret->spec_index = 0;
     check(ret->pidfd >= 0);
+    close(status[1]);
+    if (fake.hold_starts && fake.held_count < SANDBOX_FAKE_HELD)
+        fake.held[fake.held_count++] = fcntl(go[1], F_DUPFD_CLOEXEC, 3);
+    else
+        check(write(go[1], "g", 1) == 1);
+    close(go[0]);
+    close(go[1]);
     s->kernels[s->count].kernel = start->kernel;
     s->kernels[s->count].generation = start->generation;
     s->kernels[s->count++].pid = ret->pid;
     return 0;
+}
+
+void fake_let_go(void)
+{
+    fake.hold_starts = 0;
+    for (unsigned i = 0; i < fake.held_count; i++) {
+        if (write(fake.held[i], "g", 1) < 0) /* it was killed meanwhile */
+            continue;
+    }
+    fake_forget_held();
+}
+
+void fake_forget_held(void)
+{
+    for (unsigned i = 0; i < fake.held_count; i++)
+        close(fake.held[i]);
+    fake.held_count = 0;
+}
+
+int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                      struct sandbox_kernel *started, struct err *e)
+{
+    struct pollfd p = { .fd = started->status_fd, .events = POLLIN };
+
+    (void)s;
+    (void)kernel;
+    (void)generation;
+    if (poll(&p, 1, 0) != 1)
+        return err_set(e, EAGAIN, "fake");
+    close(take_fd(&started->status_fd));
+    if (fake.end_error == 0)
+        return 0;
+    kill(started->pid, SIGKILL);
+    check(waitpid(started->pid, NULL, 0) == started->pid); /* fails if somebody reaped it before */
+    close(take_fd(&started->pidfd));
+    closep(&started->run_fd);
+    started->run_fd = -1;
+    return err_sys(e, fake.end_error, "exec");
 }
 
 int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e)
@@ -173,7 +230,7 @@ int sandbox_kill_kernel(struct sandbox *s, uint32_t kernel, uint32_t generation,
     for (unsigned i = 0; i < s->count; i++) {
         /* A reaped one has no process any more; its number may be another's. */
         if (s->kernels[i].kernel == kernel && s->kernels[i].generation == generation &&
-            getpgid(s->kernels[i].pid) == s->kernels[i].pid)
+            !fake.kill_has_no_effect && getpgid(s->kernels[i].pid) == s->kernels[i].pid)
             kill(s->kernels[i].pid, SIGKILL);
     }
     return 0;

@@ -7,9 +7,16 @@
 
 #include <stdint.h>
 
+enum { SANDBOX_FAKE_HELD = 16 };
+
 struct sandbox_fake {
-    int create_error, start_error; /* errno values; 0: works */
-    unsigned busy;                 /* so many answers "not yet" of free, empty and remove */
+    int create_error, start_error,
+        end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
+    int hold_starts; /* kernels stay on their way until fake_let_go() */
+    int kill_has_no_effect;
+    int held[SANDBOX_FAKE_HELD];
+    unsigned held_count;
+    unsigned busy; /* so many answers "not yet" of free, empty and remove */
     int never_empty;
     int killed;                                       /* calls of sandbox_kill */
     int alive;                                        /* sandboxes that are not freed */
@@ -20,6 +27,9 @@ struct sandbox_fake {
 };
 
 extern struct sandbox_fake fake;
+
+void fake_let_go(void);
+void fake_forget_held(void); /* those that were held stay so */
 
 /* As if the memory limit had killed something; wakes those who poll. */
 void fake_oom(void);

@@ -190,11 +190,14 @@ static void any_request_is_answered_once_or_ends_its_gateway(void **state)
         ask_anything(r);
         if (any(r, 50) == 0)
             fake_oom();
+        fake.end_error = any(r, 9) ? 0 : ENOENT;
         fake.busy = any(r, 5) ? 0 : any(r, 6);
         do
             turn(r, a);
         while (any(r, 3) == 0);
     }
+    fake_let_go();
+    fake.end_error = 0;
     while (count_open(r) > 0) {
         assert_true(clock_ms() < end);
         launcher_turn(&r->w->launcher, 5);

@@ -75,6 +75,7 @@ int world_setup(void **state)
         .deadline_max_ms = 3600 * 1000,
         .sessions_max = 4,
         .note_fds_max = 40,
+        .start_max_ms = 20000,
         .gateway = { .exe_fd = -1,
                      .name = "none",
                      .listen_fd = -1,
@@ -130,6 +131,7 @@ int world_teardown(void **state)
     struct launcher *l = &w->launcher;
     uint64_t end = clock_ms() + PATIENCE_MS;
 
+    fake_forget_held();
     fake.never_empty = 0;
     fake.busy = 0;
     launcher_stop(l);
