@@ -60,10 +60,17 @@ static int place_fds(const struct gateway_config *c, int link_fd, int *status_fd
     return step((int)syscall(SYS_close_range, END_FD, ~0U, 0), "close_range", e);
 }
 
+/* A lower limit that was inherited (sudo gives 0 for core files) stays where it may not be
+ * raised: in containers without CAP_SYS_RESOURCE. */
 static int limit(int resource, rlim_t value)
 {
-    struct rlimit r = { value, value };
+    struct rlimit r = { value, value }, now;
 
+    if (setrlimit(resource, &r) == 0)
+        return 0;
+    if (errno != EPERM || getrlimit(resource, &now) < 0 || now.rlim_max > value)
+        return -1;
+    r.rlim_cur = r.rlim_max = now.rlim_max;
     return setrlimit(resource, &r);
 }
 

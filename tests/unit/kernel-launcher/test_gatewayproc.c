@@ -334,6 +334,25 @@ static void at_the_end_a_gateway_that_ignores_sigterm_is_killed_in_time(void **s
     assert_true(clock_ms() - begin < 10000);
 }
 
+/* The last test: where CAP_SYS_RESOURCE is missing nothing raises the limit again. */
+static void a_gateway_starts_where_core_files_are_forbidden_for_good(void **state)
+{
+    const struct rlimit none = { 0, 0 };
+    struct fixture *f = *state;
+    struct gatewayproc g;
+    struct err e = { 0 };
+    char report[4096];
+
+    assert_int_equal(setrlimit(RLIMIT_CORE, &none), 0);
+    gatewayproc_init(&g);
+    if (gatewayproc_start(&g, &f->config, &e) < 0)
+        fail_msg("%s", e.msg);
+    read_report(f, report, sizeof report);
+    if (strstr(report, "core 1 ") == NULL)
+        assert_has(report, "core 0 ");
+    end_gateway(&g);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(int argc, char **argv)
@@ -345,6 +364,7 @@ int main(int argc, char **argv)
         T(a_killed_gateway_is_replaced_with_a_fresh_link),
         T(a_gateway_that_never_gets_as_far_as_asking_ends_the_launcher),
         T(at_the_end_a_gateway_that_ignores_sigterm_is_killed_in_time),
+        T(a_gateway_starts_where_core_files_are_forbidden_for_good),
     };
 
     if (argc > 1 && strcmp(argv[1], "gateway") == 0)
