@@ -17,23 +17,24 @@ static void on_reap(void *arg)
     kernel_free(arg);
 }
 
-struct kernel *kernel_new(struct sessions *all, const struct principal *p, const char *id)
+struct kernel *kernel_new(struct session *s, const char *id)
 {
     static uint64_t numbers; /* of this process: names in questions to the launcher */
     struct kernel *k = xcalloc(1, sizeof *k);
 
-    k->all = all;
-    k->principal = *p;
+    k->all = s->all;
+    k->session = s;
     k->number = ++numbers;
     memcpy(k->id, id, sizeof k->id);
-    k->init_fd = k->session_dir_fd = k->run_dir_fd = -1;
+    k->run_dir_fd = -1;
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
-    k->log = eventlog_new(sessions_policy(all)->private_dir_fd, sessions_quota(all), NULL);
+    k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, sessions_quota(s->all), NULL);
     k->queries = queries_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     recipe_init(&k->recipe);
     activity_start(&k->activity, clock_realtime_us());
+    session_add_kernel(s, k);
     return k;
 }
 
@@ -49,7 +50,6 @@ static void free_waiters(struct waiter **list)
 void kernel_free(struct kernel *k)
 {
     deferred_remove(sessions_deferred(k->all), DEFERRED_WORK, &k->reap);
-    sessions_remove(k->all, k);
     k->timer = loop_timer_close(k->timer);
     k->run_timer = loop_timer_close(k->run_timer);
     k->await_timer = loop_timer_close(k->await_timer);
@@ -60,12 +60,11 @@ void kernel_free(struct kernel *k)
     free_waiters(&k->restarted);
     free_waiters(&k->deleted);
     free_waiters(&k->awaiting);
-    closep(&k->init_fd);
-    closep(&k->session_dir_fd);
     k->tail = tail_free(k->tail);
     k->log = eventlog_free(k->log);
     k->queries = queries_free(k->queries);
     recipe_free(&k->recipe);
+    session_remove_kernel(k->session, k);
     free(k);
 }
 
@@ -251,7 +250,7 @@ static void on_signalled(void *arg, uint64_t number, struct launch_answer *a)
 
 void kernel_signal(struct kernel *k, int signo)
 {
-    struct launch_signal body = { .sandbox = k->sandbox,
+    struct launch_signal body = { .sandbox = k->session->sandbox,
                                   .kernel = 1,
                                   .generation = k->generation,
                                   .signo = (uint32_t)signo,
@@ -348,7 +347,7 @@ void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t t
         kernel_begin_end(k);
         return;
     case KERNEL_PAUSED:
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     default:
         return; /* whatever answer comes next finds the goal changed */

@@ -37,21 +37,17 @@ static void on_clients_late(void *arg)
     kernel_end_clients(k, k->client_end, 1);
 }
 
-/* The sandbox is gone: REST knows the kernel no more, clients read to the end. */
-static void finish(struct kernel *k)
+/* REST knows the kernel no more, clients read to the end. */
+void kernel_session_left(struct kernel *k)
 {
     struct err e = { 0 };
 
     log_info("kernel_gone", "kernel=%s", k->id);
-    k->sandbox = 0;
-    closep(&k->init_fd);
-    closep(&k->session_dir_fd);
-    k->init_fd = k->session_dir_fd = -1;
     kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
     kernel_disconnect(k);
     k->run_timer = loop_timer_close(k->run_timer);
     kernel_phase(k, KERNEL_GONE);
-    sessions_unlist(k->all, k);
+    k->listed = 0;
     err_set(&e, HC_EGONE, "the kernel was deleted");
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
@@ -65,32 +61,32 @@ static void finish(struct kernel *k)
     waiters_call(&deleted, NULL, NULL);
 }
 
-static void on_session_stopped(void *arg, uint64_t number, struct launch_answer *a)
+void kernel_leave(struct kernel *k)
+{
+    kernel_phase(k, KERNEL_STOPPING);
+    session_leave(k->session, k);
+}
+
+static void on_leaf_stopped(void *arg, uint64_t number, struct launch_answer *a)
 {
     struct kernel *k = sessions_by_number(arg, number);
 
     if (k == NULL || k->phase != KERNEL_STOPPING)
         return;
-    if (a->error != 0 && a->error != ENOENT)
-        log_error("session_stop", "kernel=%s error=\"%s\"", k->id, a->text);
-    finish(k);
+    if (a->error != 0)
+        log_info("kernel_stop", "kernel=%s error=\"%s\"", k->id, a->text);
+    kernel_session_left(k);
 }
 
-void kernel_stop_session(struct kernel *k)
+void kernel_stop_leaf(struct kernel *k)
 {
-    struct launch_stop body = { .sandbox = k->sandbox };
+    struct launch_stop body = { k->session->sandbox, KERNEL_NUMBER, k->generation };
     struct err e = { 0 };
 
-    kernel_phase(k, KERNEL_STOPPING);
-    if (k->sandbox == 0) {
-        finish(k);
-        return;
-    }
-    if (launchclient_ask(sessions_launcher(k->all), LAUNCH_STOP, &body, NULL, 0, on_session_stopped,
-                         k->all, k->number, &e) < 0) {
-        log_error("session_stop", "kernel=%s error=\"%s\"", k->id, e.msg);
-        finish(k);
-    }
+    if (k->session->sandbox == 0 ||
+        launchclient_ask(sessions_launcher(k->all), LAUNCH_STOP, &body, NULL, 0, on_leaf_stopped,
+                         k->all, k->number, &e) < 0)
+        kernel_session_left(k);
 }
 
 /* ---- what comes after a process ---- */
@@ -103,7 +99,7 @@ static void start_again(void *arg)
 static void after_clearing(struct kernel *k)
 {
     if (k->goal == KERNEL_DELETE) {
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     }
     if (k->pause_ms == 0 || k->restarted != NULL) {
@@ -128,13 +124,14 @@ static void on_cleared(void *arg, uint64_t number, struct launch_answer *a)
 /* The leaf of the old process may hold children of it: they end before the next starts. */
 static void clear_leaf(struct kernel *k)
 {
-    struct launch_stop body = { k->sandbox, KERNEL_NUMBER, k->generation };
+    struct launch_stop body = { k->session->sandbox, KERNEL_NUMBER, k->generation };
     struct err e = { 0 };
 
     kernel_disconnect(k);
     kernel_phase(k, KERNEL_CLEARING);
-    if (k->sandbox == 0 || launchclient_ask(sessions_launcher(k->all), LAUNCH_STOP, &body, NULL, 0,
-                                            on_cleared, k->all, k->number, &e) < 0)
+    if (k->session->sandbox == 0 ||
+        launchclient_ask(sessions_launcher(k->all), LAUNCH_STOP, &body, NULL, 0, on_cleared, k->all,
+                         k->number, &e) < 0)
         after_clearing(k);
 }
 
@@ -193,11 +190,11 @@ static void give_up(struct kernel *k, const char *why)
         snprintf(k->reason, sizeof k->reason, "%s", why);
     k->goal = KERNEL_DELETE;
     k->client_end = CLIENT_DEAD;
-    sessions_unlist(k->all, k);
+    k->listed = 0;
     err_set(&e, EIO, "%s", why);
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
-    kernel_stop_session(k);
+    kernel_leave(k);
 }
 
 void kernel_give_up(struct kernel *k, const char *why)
@@ -235,7 +232,7 @@ static void on_death(struct kernel *k)
     if (asked == 1) { /* T42: the exit that a client asked for is final */
         k->goal = KERNEL_DELETE;
         k->reason[0] = '\0';
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     }
     if (again)
@@ -258,7 +255,7 @@ static void drained(struct kernel *k)
         return;
     case KERNEL_DELETE:
         kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     }
 }
@@ -312,7 +309,7 @@ static void on_killed(void *arg, uint64_t number, struct launch_answer *a)
 
 static void kill_leaf(struct kernel *k)
 {
-    struct launch_stop body = { k->sandbox, KERNEL_NUMBER, k->generation };
+    struct launch_stop body = { k->session->sandbox, KERNEL_NUMBER, k->generation };
     struct err e = { 0 };
 
     if (launchclient_ask(sessions_launcher(k->all), LAUNCH_STOP, &body, NULL, 0, on_killed, k->all,
@@ -397,15 +394,15 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
     log_warn("kernel_start", "kernel=%s error=\"%s\"", k->id, e->msg);
     kernel_disconnect(k);
     if (k->goal == KERNEL_DELETE) {
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     }
     if (k->started != NULL) { /* it never was: nothing stays listed */
         k->goal = KERNEL_DELETE;
-        sessions_unlist(k->all, k);
+        k->listed = 0;
         waiters_call(&k->started, NULL, e);
         waiters_call(&k->restarted, NULL, e);
-        kernel_stop_session(k);
+        kernel_leave(k);
         return;
     }
     snprintf(k->reason, sizeof k->reason, "start failed: %.200s", e->msg);
@@ -420,13 +417,8 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
 
 void kernel_sandbox_gone(struct kernel *k, const char *why)
 {
-    log_warn("sandbox_gone", "kernel=%s why=\"%s\"", k->id, why);
-    k->sandbox = 0;
-    closep(&k->init_fd);
-    closep(&k->session_dir_fd);
-    k->init_fd = k->session_dir_fd = -1;
     if (k->phase == KERNEL_STOPPING) {
-        finish(k);
+        kernel_session_left(k);
         return;
     }
     if (strcmp(why, "deadline") == 0 && k->goal != KERNEL_DELETE) {

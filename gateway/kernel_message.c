@@ -125,7 +125,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
 
     read_names(f, &n);
     k->iopub_ms = loop_now_ms(sessions_loop(k->all));
-    copy(f->header.session, k->session, sizeof k->session);
+    copy(f->header.session, k->sid, sizeof k->sid);
     int is_status = strcmp(n.type, "status") == 0;
     if (is_status) {
         const char *const keys[] = { "execution_state" };
@@ -142,7 +142,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     /* The gateway's own question for the state is no client's affair: some count
      * idles (T18). Its interrupt and shutdown requests are. */
     if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
-        strcmp(n.parent_session, sessions_session(k->all)) == 0)
+        strcmp(n.parent_session, sessions_own_sid(k->all)) == 0)
         return;
     log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
     if (is_status)

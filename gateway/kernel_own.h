@@ -12,6 +12,7 @@
 #include "query.h"
 #include "recipe.h"
 #include "restarts.h"
+#include "session.h"
 
 struct jmsg;
 struct jmsg_facts;
@@ -43,11 +44,11 @@ struct waiter { /* who is told when an operation ends */
 };
 
 struct kernel {
-    struct sessions *all;       /* borrowed */
-    struct kernel *prev, *next; /* in start order */
+    struct sessions *all;    /* borrowed */
+    struct session *session; /* borrowed: it owns this */
+    struct kernel *next;     /* in the session */
     char id[UUID_TEXT];
     uint64_t number; /* never used twice: the token of questions to the launcher */
-    struct principal principal;
     struct kernel_recipe recipe;
 
     enum kernel_phase phase;
@@ -58,10 +59,7 @@ struct kernel {
     struct loop_timer *timer;     /* of the phase */
     struct loop_timer *run_timer; /* grace times and repeated interrupts */
 
-    uint64_t sandbox;            /* 0: none */
-    int init_fd, session_dir_fd; /* owned, of the sandbox */
-    unsigned generation;         /* of the process */
-    struct launch_limits limits;
+    unsigned generation;        /* of the process */
     int process;                /* 1: started and its exit was not told */
     int run_dir_fd;             /* owned: of this generation, of a foreign kernel */
     struct endpoints endpoints; /* until the link has them */
@@ -84,7 +82,7 @@ struct kernel {
     unsigned connections;
     uint64_t iopub_ms; /* when it published last */
 
-    char session[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
+    char sid[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
     char reason[256];
     char death[128];   /* said of the next death instead of its exit status; "" */
     int said_shutdown; /* a client asked it to end: 1 for good, 2 to restart */
@@ -105,7 +103,7 @@ struct kernel {
 };
 
 /* ---- kernel.c ---- */
-struct kernel *kernel_new(struct sessions *all, const struct principal *p, const char *id);
+struct kernel *kernel_new(struct session *s, const char *id); /* adds itself to the session */
 void kernel_free(struct kernel *k);
 void kernel_phase(struct kernel *k, enum kernel_phase phase); /* also ends the phase's timer */
 void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn);
@@ -121,8 +119,11 @@ void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t 
 void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);
 
 /* ---- kernel_start.c ---- */
-void kernel_start(struct kernel *k);   /* CREATE when there is no sandbox, then START_KERNEL */
-void kernel_connect(struct kernel *k); /* the endpoints are known: open the link */
+void kernel_start(struct kernel *k);          /* opens the session when that is due */
+void kernel_session_opened(struct kernel *k); /* the sandbox that was waited for is there */
+/* The launcher could not make the sandbox or the process. */
+void kernel_launch_failed(struct kernel *k, int code, const char *text);
+void kernel_connect(struct kernel *k);       /* the endpoints are known: open the link */
 void kernel_await_sockets(struct kernel *k); /* of a foreign kernel, then connects */
 void kernel_note(struct kernel *k);
 void kernel_disconnect(struct kernel *k); /* closes link, DEALERs and endpoints */
@@ -134,8 +135,10 @@ void kernel_start_failed(struct kernel *k, const struct err *e);
 void kernel_sandbox_gone(struct kernel *k, const char *why);
 void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */
 void kernel_refuse(struct kernel *k,
-                   const char *why); /* likewise, from inside a callback of the link */
-void kernel_stop_session(struct kernel *k);
+                   const char *why);        /* likewise, from inside a callback of the link */
+void kernel_leave(struct kernel *k);        /* for good: the session ends with its last kernel */
+void kernel_session_left(struct kernel *k); /* nothing of it is left in the sandbox */
+void kernel_stop_leaf(struct kernel *k);    /* its own processes; then kernel_session_left() */
 
 void kernel_client_left(
     struct kernel *k); /* a kernel that is gone is freed after its last client */
@@ -182,10 +185,10 @@ struct zsockets *sessions_zsockets(const struct sessions *s);
 struct deferred *sessions_deferred(const struct sessions *s);
 struct spool_quota *sessions_quota(struct sessions *s);
 const struct sessions_policy *sessions_policy(const struct sessions *s);
-const char *sessions_session(const struct sessions *s); /* the gateway's own message session */
+const char *sessions_own_sid(const struct sessions *s); /* the gateway's own message session */
 struct kernel *sessions_by_number(struct sessions *s, uint64_t number);
-void sessions_add(struct sessions *s, struct kernel *k);
-void sessions_unlist(struct sessions *s, struct kernel *k); /* REST does not find it any more */
-void sessions_remove(struct sessions *s, struct kernel *k); /* before it is freed */
+struct session *sessions_session(struct sessions *s, uint64_t number);
+struct kernel *sessions_first_kernel(const struct sessions *s); /* session by session */
+struct kernel *sessions_next_kernel(const struct kernel *k);
 
 #endif

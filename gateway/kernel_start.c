@@ -26,7 +26,7 @@ enum {
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
  * asked for: fronts tell those two differently. */
-static void fail(struct kernel *k, int code, const char *text)
+void kernel_launch_failed(struct kernel *k, int code, const char *text)
 {
     struct err e = { 0 };
     char lines[120];
@@ -44,8 +44,8 @@ static unsigned note_fds(const struct kernel *k, int recipe_fd, int fds[NOTE_FDS
     const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
     int all[NOTE_FDS] = {
         [NOTE_RECIPE] = recipe_fd,
-        [NOTE_INIT] = k->init_fd,
-        [NOTE_SESSION_DIR] = k->session_dir_fd,
+        [NOTE_INIT] = k->session->init_fd,
+        [NOTE_SESSION_DIR] = k->session->dir_fd,
         [NOTE_TAIL] = tail_fd(k->tail),
         [NOTE_RUN_DIR] = k->run_dir_fd,
     };
@@ -62,14 +62,6 @@ static unsigned note_fds(const struct kernel *k, int recipe_fd, int fds[NOTE_FDS
     return count;
 }
 
-static void on_noted(void *arg, uint64_t number, struct launch_answer *a)
-{
-    struct kernel *k = sessions_by_number(arg, number);
-
-    if (a->error != 0 && k != NULL)
-        log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, a->text);
-}
-
 static int write_note(struct kernel *k, struct err *e)
 {
     const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
@@ -83,7 +75,7 @@ static int write_note(struct kernel *k, struct err *e)
     autoclose int recipe_fd = -1;
     int fds[NOTE_FDS];
 
-    snprintf(n.principal, sizeof n.principal, "%s", k->principal.name);
+    snprintf(n.principal, sizeof n.principal, "%s", k->session->principal.name);
     memcpy(n.id, k->id, sizeof n.id);
     snprintf(n.spec_name, sizeof n.spec_name, "%s", k->recipe.spec_name);
     memcpy(n.key, k->key, sizeof n.key);
@@ -96,9 +88,7 @@ static int write_note(struct kernel *k, struct err *e)
     rc = note_encode(&n, &out, e);
     if (rc < 0)
         return rc;
-    struct launch_note body = { .sandbox = k->sandbox, .note = buf_view(&out) };
-    return launchclient_ask(sessions_launcher(k->all), LAUNCH_NOTE, &body, fds, count, on_noted,
-                            k->all, k->number, e);
+    return session_note(k->session, buf_view(&out), fds, count, e);
 }
 
 /* A kernel that cannot be noted runs all the same; it would not outlive this gateway. */
@@ -160,12 +150,12 @@ void kernel_connect(struct kernel *k)
         .loop = sessions_loop(k->all),
         .zsockets = sessions_zsockets(k->all),
         .key = k->key,
-        .session = sessions_session(k->all),
+        .session = sessions_own_sid(k->all),
         .give_up_ms = GIVE_UP_MS,
     };
     struct err e = { 0 };
 
-    k->session[0] = '\0';
+    k->sid[0] = '\0';
     k->ready = 0;
     if (link_open(&c, &k->endpoints, &ops, k, &k->link, &e) < 0) {
         err_wrap(&e, "connect to the kernel");
@@ -219,7 +209,7 @@ static void look(void *arg)
         kernel_timer(k, k->look_ms, look);
         return;
     }
-    struct launch_kernel_ref body = { k->sandbox, KERNEL_NUMBER, k->generation };
+    struct launch_kernel_ref body = { k->session->sandbox, KERNEL_NUMBER, k->generation };
     if (launchclient_ask(sessions_launcher(k->all), LAUNCH_SEAL, &body, NULL, 0, on_sealed, k->all,
                          k->number, &e) < 0)
         kernel_refuse(k, e.msg);
@@ -241,7 +231,7 @@ static void on_started(void *arg, uint64_t number, struct launch_answer *a)
     if (k == NULL || k->phase != KERNEL_STARTING)
         return;
     if (a->error != 0) {
-        fail(k, a->error, a->text);
+        kernel_launch_failed(k, a->error, a->text);
         return;
     }
     k->process = 1;
@@ -323,7 +313,7 @@ static int build_env(const struct kernel *k, struct buf *out, struct err *e)
     autofree char **spec = recipe_strings(&k->recipe.spec_env);
     const struct kernelenv env = {
         .runtime = policy->runtime,
-        .cores = (k->limits.cpu_millis + 999) / 1000,
+        .cores = (k->session->limits.cpu_millis + 999) / 1000,
         .server = policy->env_server,
         .request = request,
         .allow = policy->env_allow,
@@ -348,7 +338,7 @@ static int ask_start(struct kernel *k, struct err *e)
     /* Before the start: a gateway that dies now leaves a successor that knows the key. */
     kernel_note(k);
     const struct launch_start body = {
-        .sandbox = k->sandbox,
+        .sandbox = k->session->sandbox,
         .kernel = KERNEL_NUMBER,
         .generation = k->generation,
         .flags = k->recipe.sockets_fd ? LAUNCH_SOCKETS_FD : 0,
@@ -372,39 +362,22 @@ static void start_process(struct kernel *k)
         kernel_start_failed(k, &e);
 }
 
-static void on_created(void *arg, uint64_t number, struct launch_answer *a)
+void kernel_session_opened(struct kernel *k)
 {
-    struct kernel *k = sessions_by_number(arg, number);
-
-    if (k == NULL || k->phase != KERNEL_CREATING)
-        return;
-    if (a->error != 0) {
-        fail(k, a->error, a->text);
-        return;
-    }
-    const struct launch_created *c = a->body;
-    k->sandbox = c->sandbox;
-    k->limits = c->limits;
-    k->session_dir_fd = take_fd(&a->fds[0]);
-    k->init_fd = take_fd(&a->fds[1]);
     if (k->goal == KERNEL_DELETE)
-        kernel_stop_session(k);
+        kernel_leave(k);
     else
         start_process(k);
 }
 
 void kernel_start(struct kernel *k)
 {
-    struct launch_create body = { .profile = VIEW_STR("default"),
-                                  .limits = sessions_policy(k->all)->limits };
     struct err e = { 0 };
 
-    if (k->sandbox != 0) {
-        start_process(k);
-        return;
-    }
     kernel_phase(k, KERNEL_CREATING);
-    if (launchclient_ask(sessions_launcher(k->all), LAUNCH_CREATE, &body, NULL, 0, on_created,
-                         k->all, k->number, &e) < 0)
+    int rc = session_open(k->session, &e);
+    if (rc < 0)
         kernel_start_failed(k, &e);
+    else if (rc == 1)
+        kernel_session_opened(k);
 }

@@ -16,7 +16,7 @@ enum { WATCH_MS = 200 };
  * handled yet: what is said about a process is said in that process's session. */
 static const char *session_of(const struct kernel *k)
 {
-    return k->session[0] != '\0' ? k->session : sessions_session(k->all);
+    return k->sid[0] != '\0' ? k->sid : sessions_own_sid(k->all);
 }
 
 static void tell(struct kernel *k, const char *session, enum channel channel, uint64_t addressee,

@@ -14,6 +14,7 @@
 #include "sessions_own.h"
 
 enum {
+    KERNEL_NUMBER = 1, /* of a session's only kernel */
     SHUTDOWN_WAIT_MS = 5000,
     HANDSHAKE_MS = 5000, /* half of what the least patient client gives */
 };
@@ -53,61 +54,68 @@ const struct sessions_policy *sessions_policy(const struct sessions *s)
     return &s->policy;
 }
 
-const char *sessions_session(const struct sessions *s)
+const char *sessions_own_sid(const struct sessions *s)
 {
-    return s->session;
+    return s->sid;
+}
+
+/* All kernels, session by session; NULL at the end. The one before may be freed
+ * once the next was asked for. */
+static struct kernel *next_in(struct session *s)
+{
+    while (s != NULL && s->kernels == NULL)
+        s = s->next;
+    return s != NULL ? s->kernels : NULL;
+}
+
+struct kernel *sessions_first_kernel(const struct sessions *s)
+{
+    return next_in(s->first);
+}
+
+struct kernel *sessions_next_kernel(const struct kernel *k)
+{
+    return k->next != NULL ? k->next : next_in(k->session->next);
 }
 
 struct kernel *sessions_by_number(struct sessions *s, uint64_t number)
 {
-    for (struct kernel *k = s->first; k != NULL; k = k->next) {
-        if (k->number == number)
-            return k;
-    }
-    return NULL;
+    struct kernel *k = sessions_first_kernel(s);
+
+    while (k != NULL && k->number != number)
+        k = sessions_next_kernel(k);
+    return k;
 }
 
-void sessions_add(struct sessions *s, struct kernel *k)
+struct session *sessions_session(struct sessions *s, uint64_t number)
 {
-    k->prev = s->last;
-    k->next = NULL;
-    if (s->last != NULL)
-        s->last->next = k;
-    else
-        s->first = k;
-    s->last = k;
-    k->listed = 1;
-}
+    struct session *n = s->first;
 
-void sessions_unlist(struct sessions *s, struct kernel *k)
-{
-    (void)s;
-    k->listed = 0;
-}
-
-void sessions_remove(struct sessions *s, struct kernel *k)
-{
-    if (k->prev == NULL && s->first != k)
-        return; /* never added */
-    if (k->prev != NULL)
-        k->prev->next = k->next;
-    else
-        s->first = k->next;
-    if (k->next != NULL)
-        k->next->prev = k->prev;
-    else
-        s->last = k->prev;
+    while (n != NULL && n->number != number)
+        n = n->next;
+    return n;
 }
 
 /* ---- events of the launcher ---- */
 
-static struct kernel *by_sandbox(struct sessions *s, uint64_t sandbox)
+static struct session *by_sandbox(struct sessions *s, uint64_t sandbox)
 {
-    for (struct kernel *k = s->first; k != NULL; k = k->next) {
-        if (k->sandbox == sandbox)
-            return k;
+    struct session *n = s->first;
+
+    while (n != NULL && n->sandbox != sandbox)
+        n = n->next;
+    return n;
+}
+
+static void on_kernel_exited(struct session *n, const struct launch_kernel_exited *x)
+{
+    for (struct kernel *k = n->kernels; k != NULL; k = k->next) {
+        if (k->process && x->kernel == KERNEL_NUMBER && x->generation == k->generation) {
+            k->exit = *x;
+            kernel_exited(k);
+            return;
+        }
     }
-    return NULL;
 }
 
 static void on_event(void *arg, unsigned verb, const void *body)
@@ -116,23 +124,19 @@ static void on_event(void *arg, unsigned verb, const void *body)
     uint64_t sandbox;
 
     memcpy(&sandbox, body, sizeof sandbox); /* the first field of each event */
-    struct kernel *k = by_sandbox(s, sandbox);
-    if (k == NULL)
+    struct session *n = by_sandbox(s, sandbox);
+    if (n == NULL)
         return; /* of one that was stopped, or that nobody adopted yet */
     if (verb == LAUNCH_KERNEL_EXITED) {
-        const struct launch_kernel_exited *x = body;
-        if (!k->process || x->generation != k->generation)
-            return;
-        k->exit = *x;
-        kernel_exited(k);
+        on_kernel_exited(n, body);
     } else if (verb == LAUNCH_OUT_OF_MEMORY) {
         const struct launch_out_of_memory *o = body;
-        log_warn("out_of_memory", "kernel=%s kills=%llu limit=%llu peak=%llu", k->id,
+        log_warn("out_of_memory", "session=%s kills=%llu limit=%llu peak=%llu", n->id,
                  (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
                  (unsigned long long)o->memory_peak_bytes);
     } else if (verb == LAUNCH_SANDBOX_GONE) {
         autofree char *why = view_dup(((const struct launch_sandbox_gone *)body)->reason);
-        kernel_sandbox_gone(k, why);
+        session_lost(n, why);
     }
 }
 
@@ -154,7 +158,7 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         s->policy.handshake_ms = HANDSHAKE_MS;
     s->quota.max =
         policy->spool_bytes_per_principal > 0 ? policy->spool_bytes_per_principal : spool_max;
-    random_text(s->session, sizeof s->session - 1);
+    random_text(s->sid, sizeof s->sid - 1);
     s->deferred = deferred_new(l);
     s->zsockets = zsockets_new(l, s->deferred, &e);
     if (s->zsockets == NULL) {
@@ -172,8 +176,9 @@ struct sessions *sessions_free(struct sessions *s)
     if (s == NULL)
         return NULL;
     launchclient_on_event(s->launcher, NULL, NULL);
-    while (s->first != NULL)
-        kernel_free(s->first);
+    for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
+        kernel_free(k);
+    check(s->first == NULL);
     s->zsockets = zsockets_free(s->zsockets);
     s->deferred = deferred_close(s->deferred);
     free(s);
@@ -182,7 +187,7 @@ struct sessions *sessions_free(struct sessions *s)
 
 static void all_gone(struct sessions *s)
 {
-    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
         if (k->phase != KERNEL_GONE)
             return;
     }
@@ -213,8 +218,8 @@ void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg)
     s->shutdown_done = done;
     s->shutdown_arg = arg;
     s->stopping = 1;
-    for (struct kernel *k = s->first, *next; k != NULL; k = next) {
-        next = k->next;
+    for (struct kernel *k = sessions_first_kernel(s), *next; k != NULL; k = next) {
+        next = sessions_next_kernel(k);
         if (k->phase == KERNEL_GONE)
             continue;
         if (k->client_end == CLIENT_DELETED)
@@ -229,12 +234,12 @@ void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg)
 
 static int is_owned(const struct kernel *k, const struct principal *p)
 {
-    return k->listed && strcmp(k->principal.name, p->name) == 0;
+    return k->listed && strcmp(k->session->principal.name, p->name) == 0;
 }
 
 struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id)
 {
-    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
         if (is_owned(k, p) && strcasecmp(k->id, id) == 0)
             return k;
     }
@@ -246,7 +251,7 @@ size_t sessions_kernels(struct sessions *s, const struct principal *p, struct ke
 {
     size_t count = 0;
 
-    for (struct kernel *k = s->first; k != NULL; k = k->next) {
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
         if (!is_owned(k, p))
             continue;
         if (count < max)
@@ -346,14 +351,14 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
     if (rc < 0)
         return rc;
     choose_id(r->kernel_id, id);
-    struct kernel *k = kernel_new(s, p, id);
+    struct kernel *k = kernel_new(session_new(s, p), id);
     rc = fill_recipe(s, r, spec, &k->recipe, e);
     spec = kernelspec_free(spec);
     if (rc < 0) {
         kernel_free(k);
         return rc;
     }
-    sessions_add(s, k);
+    k->listed = 1;
     *ret = k;
     return 0;
 }

@@ -82,21 +82,19 @@ static int fill(struct kernel *k, const struct launch_listed *listed, const stru
     k->recipe.spec_dir = n->spec_dir;
     k->recipe.sockets_fd = n->sockets_fd;
     k->recipe.interrupt_by_message = n->interrupt_by_message;
-    k->sandbox = listed->sandbox;
-    k->limits = listed->limits;
     k->generation = n->generation;
     memcpy(k->key, n->key, sizeof k->key);
     k->endpoints.dir_fd = k->all->policy.private_dir_fd;
     memcpy(k->endpoints.base, n->base, sizeof k->endpoints.base);
     for (unsigned i = 0; i < ENDPOINT_COUNT; i++)
         k->endpoints.fds[i] = keep(fds[NOTE_SOCKET + i], e);
-    k->init_fd = keep(fds[NOTE_INIT], e);
-    k->session_dir_fd = keep(fds[NOTE_SESSION_DIR], e);
+    session_adopt(k->session, listed->sandbox, &listed->limits, keep(fds[NOTE_INIT], e),
+                  keep(fds[NOTE_SESSION_DIR], e));
     k->run_dir_fd = keep(fds[NOTE_RUN_DIR], e);
     int tail = keep(fds[NOTE_TAIL], e);
     if (tail >= 0)
         k->tail = tail_new(k->all->loop, tail);
-    if (k->init_fd < 0 || k->session_dir_fd < 0)
+    if (k->session->init_fd < 0 || k->session->dir_fd < 0)
         return -EMFILE;
     return 0;
 }
@@ -149,14 +147,14 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     memcpy(p.name, n.principal, sizeof p.name);
     if (sessions_find_kernel(s, &p, n.id) != NULL)
         return err_set(e, EEXIST, "kernel %s is there already", n.id);
-    struct kernel *k = kernel_new(s, &p, n.id);
+    struct kernel *k = kernel_new(session_new(s, &p), n.id);
     rc = fill(k, listed, &n, fds, e);
     if (rc < 0) {
         /* The names of its sockets stay for nobody: they go with the private directory. */
         kernel_free(k);
         return rc;
     }
-    sessions_add(s, k);
+    k->listed = 1;
     int known = find_info(listed->kernels, &info);
     log_info("kernel_adopted", "kernel=%s generation=%u running=%d", k->id, k->generation,
              known && info.running);
@@ -168,7 +166,8 @@ static int is_socket_of_a_kernel(void *arg, const char *name)
 {
     const struct sessions *s = arg;
 
-    for (const struct kernel *k = s->first; k != NULL; k = k->next) {
+    for (const struct kernel *k = sessions_first_kernel(s); k != NULL;
+         k = sessions_next_kernel(k)) {
         /* The link of a connected kernel has taken them over. */
         const struct endpoints *p = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
 

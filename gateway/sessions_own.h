@@ -16,9 +16,9 @@ struct sessions {
     struct sessions_policy policy;
     struct deferred *deferred; /* owned */
     struct zsockets *zsockets;
-    struct kernel *first, *last; /* owned list, in start order */
+    struct session *first, *last; /* owned list, in the order they were made */
     struct spool_quota quota;
-    char session[33]; /* the gateway's own message session */
+    char sid[33]; /* the gateway's own message session */
     int stopping;
     void (*shutdown_done)(void *arg);
     void *shutdown_arg;

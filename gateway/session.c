@@ -1,0 +1,220 @@
+#include "session.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "endpoints.h"
+#include "err.h"
+#include "kernel_own.h"
+#include "log.h"
+#include "sessions_own.h"
+
+const char *session_phase_name(enum session_phase p)
+{
+    static const char *const names[] = { "empty", "creating", "open", "ending", "gone" };
+
+    return names[p];
+}
+
+struct session *session_new(struct sessions *all, const struct principal *p)
+{
+    static uint64_t numbers; /* of this process */
+    struct session *s = xcalloc(1, sizeof *s);
+    uint8_t raw[16];
+
+    s->all = all;
+    s->number = ++numbers;
+    s->principal = *p;
+    s->init_fd = s->dir_fd = -1;
+    random_bytes(raw, sizeof raw);
+    uuid_format(raw, s->id);
+    s->prev = all->last;
+    if (all->last != NULL)
+        all->last->next = s;
+    else
+        all->first = s;
+    all->last = s;
+    return s;
+}
+
+static void drop_sandbox(struct session *s)
+{
+    s->sandbox = 0;
+    closep(&s->init_fd);
+    closep(&s->dir_fd);
+    s->init_fd = s->dir_fd = -1;
+}
+
+void session_free(struct session *s)
+{
+    check(s->kernels == NULL);
+    if (s->prev != NULL)
+        s->prev->next = s->next;
+    else
+        s->all->first = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
+    else
+        s->all->last = s->prev;
+    drop_sandbox(s);
+    free(s);
+}
+
+void session_add_kernel(struct session *s, struct kernel *k)
+{
+    struct kernel **at = &s->kernels;
+
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = k;
+    k->next = NULL;
+}
+
+void session_remove_kernel(struct session *s, struct kernel *k)
+{
+    struct kernel **at = &s->kernels;
+
+    while (*at != k)
+        at = &(*at)->next;
+    *at = k->next;
+    if (s->kernels == NULL)
+        session_free(s);
+}
+
+/* ---- the sandbox ---- */
+
+static void on_created(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct session *s = sessions_session(arg, number);
+
+    if (s == NULL || s->phase != SESSION_CREATING)
+        return;
+    if (a->error == 0) {
+        const struct launch_created *c = a->body;
+        session_adopt(s, c->sandbox, &c->limits, take_fd(&a->fds[1]), take_fd(&a->fds[0]));
+    } else {
+        s->phase = SESSION_EMPTY;
+    }
+    for (struct kernel *k = s->kernels, *next; k != NULL; k = next) {
+        next = k->next;
+        if (k->phase != KERNEL_CREATING)
+            continue;
+        if (a->error == 0)
+            kernel_session_opened(k);
+        else
+            kernel_launch_failed(k, a->error, a->text);
+    }
+}
+
+int session_open(struct session *s, struct err *e)
+{
+    struct launch_create body = { .profile = VIEW_STR("default"), .limits = s->all->policy.limits };
+
+    if (s->phase == SESSION_OPEN)
+        return 1;
+    if (s->phase == SESSION_CREATING)
+        return 0;
+    int rc = launchclient_ask(s->all->launcher, LAUNCH_CREATE, &body, NULL, 0, on_created, s->all,
+                              s->number, e);
+    if (rc == 0)
+        s->phase = SESSION_CREATING;
+    return rc;
+}
+
+void session_adopt(struct session *s, uint64_t sandbox, const struct launch_limits *limits,
+                   int init_fd, int dir_fd)
+{
+    s->phase = SESSION_OPEN;
+    s->sandbox = sandbox;
+    s->limits = *limits;
+    s->init_fd = init_fd;
+    s->dir_fd = dir_fd;
+}
+
+/* ---- the end ---- */
+
+static void tell_gone(struct session *s)
+{
+    drop_sandbox(s);
+    s->phase = SESSION_GONE;
+    for (struct kernel *k = s->kernels, *next; k != NULL; k = next) {
+        next = k->next;
+        if (k->phase == KERNEL_STOPPING)
+            kernel_session_left(k);
+    }
+}
+
+static void on_stopped(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct session *s = sessions_session(arg, number);
+
+    if (s == NULL || s->phase != SESSION_ENDING)
+        return;
+    if (a->error != 0 && a->error != ENOENT)
+        log_error("session_stop", "session=%s error=\"%s\"", s->id, a->text);
+    tell_gone(s);
+}
+
+static int is_last(const struct session *s, const struct kernel *k)
+{
+    for (const struct kernel *o = s->kernels; o != NULL; o = o->next) {
+        if (o != k && o->phase != KERNEL_STOPPING && o->phase != KERNEL_GONE)
+            return 0;
+    }
+    return 1;
+}
+
+void session_leave(struct session *s, struct kernel *k)
+{
+    struct launch_stop body = { .sandbox = s->sandbox };
+    struct err e = { 0 };
+
+    if (!is_last(s, k)) {
+        kernel_stop_leaf(k);
+        return;
+    }
+    if (s->sandbox == 0) {
+        tell_gone(s);
+        return;
+    }
+    s->phase = SESSION_ENDING;
+    if (launchclient_ask(s->all->launcher, LAUNCH_STOP, &body, NULL, 0, on_stopped, s->all,
+                         s->number, &e) < 0) {
+        log_error("session_stop", "session=%s error=\"%s\"", s->id, e.msg);
+        tell_gone(s);
+    }
+}
+
+void session_lost(struct session *s, const char *why)
+{
+    log_warn("sandbox_gone", "session=%s why=\"%s\"", s->id, why);
+    if (s->phase == SESSION_ENDING) {
+        tell_gone(s);
+        return;
+    }
+    drop_sandbox(s);
+    s->phase = SESSION_EMPTY;
+    for (struct kernel *k = s->kernels, *next; k != NULL; k = next) {
+        next = k->next;
+        kernel_sandbox_gone(k, why);
+    }
+}
+
+/* ---- the note ---- */
+
+static void on_noted(void *arg, uint64_t number, struct launch_answer *a)
+{
+    struct session *s = sessions_session(arg, number);
+
+    if (a->error != 0 && s != NULL)
+        log_warn("note_failed", "session=%s error=\"%s\"", s->id, a->text);
+}
+
+int session_note(struct session *s, struct view note, const int *fds, unsigned fd_count,
+                 struct err *e)
+{
+    struct launch_note body = { .sandbox = s->sandbox, .note = note };
+
+    return launchclient_ask(s->all->launcher, LAUNCH_NOTE, &body, fds, fd_count, on_noted, s->all,
+                            s->number, e);
+}
