@@ -74,11 +74,35 @@ static int limit(int resource, rlim_t value)
     return setrlimit(resource, &r);
 }
 
+/* libzmq reads what a kernel sends without a bound of its own: the parts of a
+ * message that never ends, or more than the loop takes. The gateway is the last to
+ * go when memory runs out, so without this the sessions of others would go first.
+ * At the limit libzmq ends the connection that wants more, or the gateway dies and
+ * its successor adopts the kernels. */
+static int limit_memory(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 0; /* the shadow memory counts */
+#else
+    const uint64_t least = 1ULL << 30, most = 4ULL << 30;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t half = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : most;
+
+    uint64_t value = half < least ? least : half > most ? most : half;
+    struct rlimit inherited;
+
+    if (getrlimit(RLIMIT_DATA, &inherited) == 0 && inherited.rlim_max < value)
+        value = inherited.rlim_max; /* the operator's word, and raising it needs CAP_SYS_RESOURCE */
+    return limit(RLIMIT_DATA, value);
+#endif
+}
+
 /* The launcher has raised NOFILE already; a client costs descriptors. */
 static int set_limits(struct err *e)
 {
     /* 1, not 0: a core_pattern that is a pipe ignores 0 and obeys 1 (core(5)). */
-    if (limit(RLIMIT_CORE, 1) < 0 || limit(RLIMIT_NPROC, GATEWAY_PROCESSES) < 0)
+    if (limit(RLIMIT_CORE, 1) < 0 || limit(RLIMIT_NPROC, GATEWAY_PROCESSES) < 0 ||
+        limit_memory() < 0)
         return step(-1, "rlimits", e);
     /* Sessions go first when memory runs out, then the gateway, the launcher last.
      * Not every container allows it; then the default of the host holds. */

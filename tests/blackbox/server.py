@@ -105,10 +105,11 @@ class Response:
 class Server:
     """A `holdcell serve` of its own: port, token, state directory."""
 
-    def __init__(self, *options, token=TOKEN, env=None):
+    def __init__(self, *options, token=TOKEN, env=None, prepare=None):
         self.token = token
         self.options = list(options)
         self.env = env or {}
+        self.prepare = prepare              # runs in the child before the exec
         self.port = free_port()
         self.dir = tempfile.mkdtemp(prefix="holdcell-test-")
         os.chmod(self.dir, 0o755)
@@ -124,7 +125,7 @@ class Server:
     def spawn(self):
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen(START_WITH + self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                         start_new_session=True, env={**os.environ, **self.env})
+                                         start_new_session=True, preexec_fn=self.prepare, env={**os.environ, **self.env})
         return self
 
     def start(self):
