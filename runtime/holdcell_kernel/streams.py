@@ -8,6 +8,7 @@ import sys
 from ipykernel.iostream import OutStream
 
 READ_BYTES = 64 * 1024
+PIECE_CHARACTERS = 1000 * 1000
 PIPE_BYTES = 1024 * 1024
 
 
@@ -34,6 +35,19 @@ class CapturedStream(OutStream):
             fcntl.fcntl(self._fid, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
             pass  # above the user's pipe quota: the default size serves
+
+    def _flush_buffers(self):
+        """What was written, in pieces that every reader takes.
+
+        Upstream makes one message of all that a cell printed since the last flush. The
+        gateway drops a frame above 64 MB, and the client that JupyterLab's server uses
+        closes above 10 MiB; a character is 6 bytes at most in JSON. A hook that uses up
+        its message ends the flush, so it gets all at once.
+        """
+        for parent, data in super()._flush_buffers():
+            step = len(data) if self._hooks else PIECE_CHARACTERS
+            for start in range(0, len(data), step or 1):
+                yield parent, data[start : start + step]
 
     def _watch_pipe_fd(self):
         # a character may be split between two reads

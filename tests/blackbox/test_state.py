@@ -59,3 +59,11 @@ def test_an_error_is_followed_by_cells_that_run(chan):
     for i in range(10):
         assert chan.run("1/0").ename == "ZeroDivisionError"
         assert chan.run(str(i)).result == str(i)
+
+
+def test_every_byte_of_a_huge_print_arrives_in_order(chan):
+    """73 MB, more than a frame may hold, with characters of every width."""
+    run = chan.run("print('aé€😀' * (7 << 20), end='')", timeout=120)
+    assert run.text == "aé€😀" * (7 << 20)
+    assert max(len(m["content"]["text"].encode()) for m in run.of("stream")) < 10 << 20
+    assert run.status == "ok" and run.stream("stderr") == ""
