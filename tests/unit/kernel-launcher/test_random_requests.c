@@ -190,6 +190,9 @@ static void any_request_is_answered_once_or_ends_its_gateway(void **state)
         ask_anything(r);
         if (any(r, 50) == 0)
             fake_oom();
+        fake.hold_starts = any(r, 3) == 0;
+        if (any(r, 8) == 0)
+            fake_let_go();
         fake.end_error = any(r, 9) ? 0 : ENOENT;
         fake.busy = any(r, 5) ? 0 : any(r, 6);
         do
