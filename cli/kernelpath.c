@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "buf.h"
 #include "err.h"
+#include "log.h"
 
 enum { PATH_LIST_MAX = 64 * 1024, DIRS_MAX = 255 }; /* launch_start.spec_dir */
 
@@ -52,4 +55,31 @@ int kernelpath_complete(const char *given, const char *runtime, char **ret, stru
         return err_set(e, EINVAL, "option --kernel-path: the list is too long");
     *ret = view_dup(buf_view(&out));
     return 0;
+}
+
+/* 1 when a directory of the list has the kernelspec. */
+static int has_kernel(const char *list, const char *name, size_t n)
+{
+    for (const char *p = list; *p != '\0'; p += *p == ':') {
+        char path[PATH_MAX];
+        size_t dir = strcspn(p, ":");
+        int length =
+            snprintf(path, sizeof path, "%.*s/kernels/%.*s/kernel.json", (int)dir, p, (int)n, name);
+
+        p += dir;
+        if (length < PATH_MAX && access(path, F_OK) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+void kernelpath_warn(const char *list, const char *option, const char *names)
+{
+    for (const char *p = names; p != NULL && *p != '\0'; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+
+        if (!has_kernel(list, p, n))
+            log_warn("no_kernelspec", "option=--%s name=%.*s", option, (int)n, p);
+        p += n;
+    }
 }

@@ -13,4 +13,8 @@ struct err;
 int kernelpath_complete(const char *given, const char *runtime, char **ret,
                         struct err *e) MUST_CHECK;
 
+/* Logs a warning for each of the names (a ','-list, may be NULL) that is in no
+ * directory of the completed list now. It may come later. */
+void kernelpath_warn(const char *list, const char *option, const char *names);
+
 #endif

@@ -56,6 +56,10 @@ static int parse(const char *text, union address *ret, struct err *e)
                       &ret->in.sin_addr) == 1)
             return 0;
     }
+    if (host[0] != '[' && strchr(host, ':') != NULL)
+        return err_set(e, EINVAL,
+                       "option --listen: '%.80s': an IPv6 address stands in brackets, [::1]:8888",
+                       text);
     return err_set(e, EINVAL, "option --listen: '%.80s' is not a numeric address", text);
 }
 

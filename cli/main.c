@@ -28,10 +28,28 @@ static void print_commands(FILE *to)
     }
 }
 
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    fprintf(stderr, "holdcell: unknown command '%s'\n", name);
+    print_commands(stderr);
+    return EXIT_USAGE;
+}
+
 static int command_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1 && find(argv[1]) == NULL)
+        return unknown(argv[1]);
+    if (argc > 1 && strcmp(argv[1], "serve") == 0)
+        return command_serve(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
     print_commands(stdout);
     return 0;
 }
@@ -47,11 +65,6 @@ int main(int argc, char **argv)
         name = "help";
     if (strcmp(name, "--version") == 0)
         name = "version";
-    for (size_t i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    }
-    fprintf(stderr, "holdcell: unknown command '%s'\n", name);
-    print_commands(stderr);
-    return EXIT_USAGE;
+    const struct command *c = find(name);
+    return c != NULL ? c->run(argc - 1, argv + 1) : unknown(name);
 }

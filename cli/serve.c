@@ -138,6 +138,13 @@ static int prepare(struct server *s, struct err *e)
     return rc;
 }
 
+static void warn_of_missing_kernels(const struct server *s)
+{
+    kernelpath_warn(s->kernel_path, "allowed-kernels", s->options.allowed_kernels);
+    kernelpath_warn(s->kernel_path, "default-kernel", s->options.default_kernel);
+    kernelpath_warn(s->kernel_path, "force-kernel", s->options.force_kernel);
+}
+
 static int run(struct server *s)
 {
     const struct launcher_context context = {
@@ -201,6 +208,7 @@ int command_serve(int argc, char **argv)
         fprintf(stderr, "holdcell serve: %s\n", e.msg);
         status = e.code == EINVAL ? EXIT_USAGE : 1;
     } else {
+        warn_of_missing_kernels(&s);
         status = run(&s);
     }
     server_free(&s);

@@ -10,6 +10,7 @@
 #include "err.h"
 #include "hex.h"
 #include "options.h"
+#include "optionvalue.h"
 
 enum { TOKEN_MAX = 512, TOKEN_RANDOM_BYTES = 24 };
 
@@ -37,27 +38,30 @@ enum { TOKEN_MAX = 512, TOKEN_RANDOM_BYTES = 24 };
 static const struct option_spec specs[] = {
     FLAG("help", help, "show this list"),
     TEXT("listen", "ADDR:PORT", listen, "where to listen (127.0.0.1:8888); [::1]:PORT too"),
-    TEXT("token", "TOKEN", token,
-         "what clients must present; better: --token-file, HOLDCELL_TOKEN"),
-    TEXT("token-file", "FILE", token_file, "read the token from a file"),
+    TEXT("token", "TOKEN", token, "what clients must present (random, printed at the start)"),
+    TEXT("token-file", "FILE", token_file, "read the token from a file; HOLDCELL_TOKEN works too"),
     FLAG("no-auth", no_auth, "ask for no token; on loopback only"),
     TEXT("base-url", "PATH", base_url, "prefix of all routes (/)"),
     TEXT("state-dir", "DIR", state_dir, "state of this instance (/var/lib/holdcell/PORT)"),
-    TEXT("runtime", "DIR", runtime, "the Python runtime that kernels get"),
-    TEXT("cgroup-parent", "PATH", cgroup_parent, "cgroup to work below (default: chosen)"),
+    TEXT("runtime", "DIR", runtime,
+         "the Python runtime that kernels get (the one beside this build)"),
+    TEXT("cgroup-parent", "PATH", cgroup_parent,
+         "cgroup to work below (chosen by what the host offers)"),
 
     TEXT("kernel-path", "DIR:...", kernel_path, "data directories with kernels/NAME/kernel.json"),
-    TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs"),
+    TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs (all)"),
     TEXT("default-kernel", "NAME", default_kernel, "kernelspec when a client names none (python3)"),
     TEXT("force-kernel", "NAME", force_kernel, "kernelspec whatever a client names"),
     FLAG("no-list-kernels", no_list_kernels, "refuse to list running kernels and sessions"),
-    NUMBER("max-kernels", "N", max_kernels, 0, 1000000, "most kernels at a time (0: no limit)"),
-    TEXT("env-allow", "NAME,...", env_allow, "variables that a request may set for its kernel"),
-    TEXT("env-inherit", "NAME,...", env_inherit, "variables of this environment that kernels get"),
-    MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 0, 86400000,
-          "how long a WebSocket handshake may wait for its kernel"),
+    NUMBER("max-kernels", "N", max_kernels, 0, 1000000, "most kernels at a time; 0: no limit (0)"),
+    TEXT("env-allow", "NAME,...", env_allow,
+         "variables that a request may set for its kernel (none)"),
+    TEXT("env-inherit", "NAME,...", env_inherit,
+         "variables of this environment that kernels get (none)"),
+    MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 1, 86400000,
+          "how long a WebSocket handshake waits for its kernel (5)"),
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
-          "pause between WebSocket pings (0: none)"),
+          "pause between WebSocket pings; 0: none (30)"),
 
     TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
     TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
@@ -69,11 +73,11 @@ static const struct option_spec specs[] = {
     NUMBER("memory-mb", "MIB", memory_mb, 64, 1 << 24, "memory of one session (2048)"),
     MILLI("cpus", "N", cpu_millis, 10, 4096000, "processor time of one session in cores (1)"),
     NUMBER("pids", "N", pids, 16, 1 << 22, "processes and threads of one session (256)"),
-    NUMBER("disk-mb", "MIB", disk_mb, 1, 1 << 24, "size of a session's home (512)"),
-    NUMBER("tmp-mb", "MIB", tmp_mb, 1, 1 << 24, "size of a session's /tmp"),
-    NUMBER("inodes", "N", inodes, 64, 1 << 30, "files in home and in /tmp, each"),
-    NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process"),
-    TEXT("on-exit", "stop", on_exit, "what happens to kernels when the server ends"),
+    NUMBER("disk-mb", "MIB", disk_mb, 1, 1 << 24, "size of a session's home, in memory (512)"),
+    NUMBER("tmp-mb", "MIB", tmp_mb, 1, 1 << 24, "size of a session's /tmp (256)"),
+    NUMBER("inodes", "N", inodes, 64, 1 << 30, "files in home and in /tmp, each (32768)"),
+    NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process (4096)"),
+    TEXT("on-exit", "stop", on_exit, "kernels end with the server, the only value so far"),
 
     NUMBER("iopub-msg-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
     NUMBER("iopub-data-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
@@ -207,6 +211,34 @@ static int choose_base_url(struct serve_options *o, struct err *e)
     return 0;
 }
 
+static int check_values(const struct serve_options *o, struct err *e)
+{
+    const struct {
+        const char *option, *value;
+        int (*examine)(const char *option, const char *value, struct err *e);
+    } values[] = {
+        { "allowed-kernels", o->allowed_kernels, optionvalue_kernels },
+        { "default-kernel", o->default_kernel, optionvalue_kernels },
+        { "force-kernel", o->force_kernel, optionvalue_kernels },
+        { "env-allow", o->env_allow, optionvalue_variables },
+        { "env-inherit", o->env_inherit, optionvalue_variables },
+        { "allow-origin", o->allow_origin, optionvalue_origin },
+        { "allow-credentials", o->allow_credentials, optionvalue_header },
+        { "allow-headers", o->allow_headers, optionvalue_header },
+        { "allow-methods", o->allow_methods, optionvalue_header },
+        { "expose-headers", o->expose_headers, optionvalue_header },
+        { "cors-max-age", o->cors_max_age, optionvalue_seconds },
+    };
+
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        if (values[i].examine(values[i].option, values[i].value, e) < 0)
+            return -EINVAL;
+    }
+    if (o->state_dir != NULL && o->state_dir[0] == '\0')
+        return err_set(e, EINVAL, "option --state-dir: the name is empty");
+    return 0;
+}
+
 /* The value of --token must not stay where every user of the host can read it. */
 static void wipe_token(int argc, char **argv)
 {
@@ -260,7 +292,9 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         return err_set(e, EINVAL, "option --on-exit: 'keep' is not supported yet");
     if (strcmp(ret->on_exit, "stop") != 0)
         return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
-    rc = choose_base_url(ret, e);
+    rc = check_values(ret, e);
+    if (rc == 0)
+        rc = choose_base_url(ret, e);
     return rc < 0 ? rc : choose_token(ret, e);
 }
 
@@ -280,6 +314,9 @@ void serve_options_free(struct serve_options *o)
 
 void serve_options_help(void)
 {
-    printf("usage: holdcell serve [OPTION...]\n\n");
+    printf(
+        "usage: holdcell serve [OPTION...]\n\n"
+        "Serves Jupyter kernels, each in a sandbox of its own, until SIGINT or SIGTERM. Runs as\n"
+        "root. Defaults in parentheses.\n\n");
     options_help(specs, SPEC_COUNT, stdout);
 }

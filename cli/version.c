@@ -17,8 +17,10 @@
 
 int command_version(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
+    if (argc > 1) {
+        fprintf(stderr, "holdcell version: unexpected argument '%s'\n", argv[1]);
+        return EXIT_USAGE;
+    }
     printf("holdcell %s (commit %s)\n", HOLDCELL_VERSION, HOLDCELL_COMMIT);
     versions_print(stdout);
     printf("build compiler=\"%s\" type=%s sanitizers=%s fortify=%d\n", __VERSION__,

@@ -43,6 +43,8 @@ def upload_cell(notebook, folder):
     for name in names:
         if pathlib.PurePath(name).name != name:
             raise SystemExit(f"{name}: data files lie directly in the folder data/")
+        if not (folder / "data" / name).is_file():
+            raise SystemExit(f"Error: {folder / 'data' / name} is missing: the notebook needs it")
         files[name] = base64.b64encode(zlib.compress((folder / "data" / name).read_bytes(), 9)).decode()
     return UPLOAD.format(files=files) if files else None
 
@@ -177,6 +179,16 @@ def relative(path):
     return text if not text.startswith("..") else str(path)
 
 
+def explained(error):
+    """One line, and what to do about it where that is known."""
+    text = str(error) or type(error).__name__
+    if "401" in text:
+        return text + "\n(a token is needed: --token or HOLDCELL_TOKEN; nbclient sends none and needs a --no-auth server)"
+    if "Connection refused" in text or "Max retries" in text:
+        return f"nothing answers there\n({text})"
+    return text
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebook", type=pathlib.Path)
@@ -190,15 +202,21 @@ def parse(argv):
 
 def main(argv=None):
     args = parse(argv)
-    notebook = nbformat.read(args.notebook, as_version=4)
+    try:
+        notebook = nbformat.read(args.notebook, as_version=4)
+    except (OSError, nbformat.reader.NotJSONError) as error:
+        raise SystemExit(f"Error: {args.notebook} cannot be read: {error}") from None
     name = args.notebook.stem
     upload = upload_cell(notebook, args.notebook.resolve().parent)
     code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
     run = run_with_kernel_client if args.client == "kernel" else run_with_nbclient
     try:
         ok = run(notebook, upload, args, Progress(code_cells))
-    except (OSError, RuntimeError, TimeoutError) as error:  # requests' errors are OSErrors
-        print(f"Error: {args.url} did not run the notebook: {error}", file=sys.stderr)
+    except Exception as error:
+        # Three client libraries, each with errors of its own; HOLDCELL_DEBUG=1 shows where it was.
+        if os.environ.get("HOLDCELL_DEBUG"):
+            raise
+        print(f"Error: {args.url} did not run the notebook: {explained(error)}", file=sys.stderr)
         return 2
 
     nbformat.validate(notebook)

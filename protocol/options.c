@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "err.h"
@@ -38,7 +39,8 @@ static unsigned distance(const char *a, const char *b)
 static int unknown(const struct option_spec *specs, size_t count, const char *name, struct err *e)
 {
     const char *nearest = NULL;
-    unsigned best = 4;
+    /* fewer changes than letters: else a name has nothing in common with it */
+    unsigned best = strlen(name) < 4 ? (unsigned)strlen(name) : 4;
 
     for (size_t i = 0; i < count; i++) {
         unsigned d = distance(name, specs[i].name);
@@ -53,6 +55,33 @@ static int unknown(const struct option_spec *specs, size_t count, const char *na
     return err_set(e, EINVAL, "unknown option --%s", name);
 }
 
+enum { BOUND_TEXT = 32 };
+
+/* A bound as somebody would write it: 16777216, 0.01 */
+static const char *bound_text(uint64_t value, enum option_kind kind, char out[BOUND_TEXT])
+{
+    unsigned unit = kind == OPTION_MILLI ? 1000 : 1;
+    int n = snprintf(out, BOUND_TEXT, "%" PRIu64, value / unit);
+
+    if (value % unit != 0) {
+        n += snprintf(out + n, (size_t)(BOUND_TEXT - n), ".%03u", (unsigned)(value % unit));
+        while (out[n - 1] == '0')
+            out[--n] = '\0';
+    }
+    return out;
+}
+
+static int out_of_range(const struct option_spec *s, const char *text, struct err *e)
+{
+    char min[BOUND_TEXT], max[BOUND_TEXT];
+
+    if (s->min == s->max)
+        return err_set(e, EINVAL, "option --%s: '%s' is not %s, the only value so far", s->name,
+                       text, bound_text(s->min, s->kind, min));
+    return err_set(e, EINVAL, "option --%s: '%s' is not in %s..%s", s->name, text,
+                   bound_text(s->min, s->kind, min), bound_text(s->max, s->kind, max));
+}
+
 static int parse_number(const struct option_spec *s, const char *text, uint64_t *ret, struct err *e)
 {
     uint64_t value = 0;
@@ -64,8 +93,10 @@ static int parse_number(const struct option_spec *s, const char *text, uint64_t 
             decimals = 1;
             continue;
         }
-        if (!isdigit((unsigned char)*p) || value > UINT64_MAX / 10000 || decimals > 3)
+        if (!isdigit((unsigned char)*p) || decimals > 3)
             break;
+        if (value > UINT64_MAX / 100000) /* more digits, and the thousands of OPTION_MILLI, fit */
+            value = UINT64_MAX / 100000;
         value = value * 10 + (uint64_t)(*p - '0');
         decimals += decimals > 0;
     }
@@ -75,11 +106,8 @@ static int parse_number(const struct option_spec *s, const char *text, uint64_t 
         for (unsigned have = decimals > 0 ? decimals - 1 : 0; have < 3; have++)
             value *= 10;
     }
-    if (value < s->min || value > s->max) {
-        unsigned unit = s->kind == OPTION_MILLI ? 1000 : 1;
-        return err_set(e, EINVAL, "option --%s: %s is not in %g..%g", s->name, text,
-                       (double)s->min / unit, (double)s->max / unit);
-    }
+    if (value < s->min || value > s->max)
+        return out_of_range(s, text, e);
     *ret = value;
     return 0;
 }
@@ -104,6 +132,19 @@ static int store(const struct option_spec *s, const char *value, void *out, stru
     return err_set(e, EINVAL, "option --%s is not supported yet", s->name);
 }
 
+/* `--token --listen ...`: somebody forgot the value. */
+static int take_value(const struct option_spec *s, const char *next, struct err *e)
+{
+    if (next == NULL)
+        return err_set(e, EINVAL, "option --%s needs a value", s->name);
+    if (strncmp(next, "--", 2) == 0)
+        return err_set(e, EINVAL,
+                       "option --%s needs a value; a value that begins with dashes is given as "
+                       "--%s=VALUE",
+                       s->name, s->name);
+    return 0;
+}
+
 int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, void *out,
                   const char **ret_rest, struct err *e)
 {
@@ -111,16 +152,17 @@ int options_parse(const struct option_spec *specs, size_t count, int argc, char 
 
     for (int i = 1; i < argc; i++) {
         char name[NAME_MAX_LEN + 1];
+        const char *word = strcmp(argv[i], "-h") == 0 ? "--help" : argv[i];
 
-        if (strncmp(argv[i], "--", 2) != 0) {
+        if (strncmp(word, "--", 2) != 0) {
             if (ret_rest == NULL)
-                return err_set(e, EINVAL, "unexpected argument '%s'", argv[i]);
+                return err_set(e, EINVAL, "unexpected argument '%s'", word);
             ret_rest[rest++] = argv[i];
             continue;
         }
-        const char *equals = strchr(argv[i], '=');
-        size_t n = equals != NULL ? (size_t)(equals - argv[i]) - 2 : strlen(argv[i]) - 2;
-        snprintf(name, sizeof name, "%.*s", (int)n, argv[i] + 2);
+        const char *equals = strchr(word, '=');
+        size_t n = equals != NULL ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+        snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
 
         const struct option_spec *s = NULL;
         for (size_t j = 0; j < count && n <= NAME_MAX_LEN; j++) {
@@ -133,9 +175,9 @@ int options_parse(const struct option_spec *specs, size_t count, int argc, char 
         if (s->kind == OPTION_FLAG && value != NULL)
             return err_set(e, EINVAL, "option --%s takes no value", s->name);
         if (s->kind != OPTION_FLAG && s->kind != OPTION_LATER && value == NULL) {
-            if (i + 1 >= argc)
-                return err_set(e, EINVAL, "option --%s needs a value", s->name);
-            value = argv[++i];
+            value = i + 1 < argc ? argv[++i] : NULL;
+            if (take_value(s, value, e) < 0)
+                return -EINVAL;
         }
         int rc = store(s, value, out, e);
         if (rc < 0)
@@ -144,15 +186,26 @@ int options_parse(const struct option_spec *specs, size_t count, int argc, char 
     return rest;
 }
 
+static int left_side(const struct option_spec *s, char *out, size_t n)
+{
+    return snprintf(out, n, "--%s%s%s", s->name, s->metavar != NULL ? " " : "",
+                    s->metavar != NULL ? s->metavar : "");
+}
+
 void options_help(const struct option_spec *specs, size_t count, FILE *to)
 {
-    for (size_t i = 0; i < count; i++) {
-        char left[64];
+    char left[64];
+    int width = 0;
 
+    for (size_t i = 0; i < count; i++) {
+        int n = left_side(&specs[i], left, sizeof left);
+
+        width = specs[i].kind != OPTION_LATER && n > width ? n : width;
+    }
+    for (size_t i = 0; i < count; i++) {
         if (specs[i].kind == OPTION_LATER)
             continue;
-        snprintf(left, sizeof left, "--%s%s%s", specs[i].name, specs[i].metavar ? " " : "",
-                 specs[i].metavar ? specs[i].metavar : "");
-        fprintf(to, "  %-28s %s\n", left, specs[i].help);
+        left_side(&specs[i], left, sizeof left);
+        fprintf(to, "  %-*s  %s\n", width, left, specs[i].help);
     }
 }

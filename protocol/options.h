@@ -33,7 +33,8 @@ struct option_spec {
 
 /* Reads `--name value` and `--name=value`. Words that are no option end up in
  * ret_rest (argc - 1 slots at least), or are an error when it is NULL. Unknown
- * names are errors that tell the nearest known one. Returns the number of other
+ * names are errors that tell the nearest known one. A separate value does not begin
+ * with two dashes; `-h` is `--help`. Returns the number of other
  * words, or -EINVAL naming the option. */
 int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, void *out,
                   const char **ret_rest, struct err *e) MUST_CHECK;

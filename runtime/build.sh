@@ -78,6 +78,13 @@ mkdir -p "$site/holdcell_kernel" "$dir/share/jupyter/kernels/python3"
 cp "$here"/holdcell_kernel/*.py "$site/holdcell_kernel/"
 cp "$here"/kernelspec/* "$dir/share/jupyter/kernels/python3/"
 
+# pip says in a session why it cannot download, and at once: no index will answer.
+printf '[global]\nretries = 0\ndisable-pip-version-check = true\n' >"$dir/pip.conf"
+for script in "$dir"/bin/pip*; do
+    printf '#!%s/bin/python3 -P\nimport sys\nfrom holdcell_kernel.packaging import main\n\nsys.exit(main())\n' \
+        "$dir" >"$script"
+done
+
 step "bytecode"
 # Not checked against the sources' times: nobody can change those, and an image
 # that was copied may have other times. The test folders of packages stay as they are.

@@ -131,7 +131,11 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     if (options && view_equals(head->target, "*"))
         return 0;
     if (found == 404) {
-        err_set(e, HC_EPARSE, "Not Found");
+        /* Who opens the address in a browser sees this. */
+        err_set(e, HC_EPARSE, "%s",
+                view_equals(head->path, "/")
+                    ? "Not Found: holdcell has no pages; give this address to a Jupyter client"
+                    : "Not Found");
         return 404; /* before the token is asked for: clients probe for what is not there */
     }
     if (options)

@@ -17,6 +17,7 @@ from IPython.core.profiledir import ProfileDir
 from traitlets import Any, Unicode, default, observe
 from traitlets.config import Config
 
+from . import packaging
 from .interrupts import Kernel
 from .places import usable
 
@@ -87,6 +88,10 @@ class KernelApp(IPKernelApp):
         sites = [i for i, path in enumerate(sys.path) if path.endswith(("site-packages", "dist-packages"))]
         if "" not in sys.path:
             sys.path.insert(sites[0] if sites else 0, "")
+
+    def init_shell(self):
+        super().init_shell()
+        packaging.register(self.shell)
 
     def init_signal(self):
         """The handler set in __main__ stays; upstream would ignore SIGINT for all children."""

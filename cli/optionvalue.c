@@ -1,0 +1,106 @@
+#include "optionvalue.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "err.h"
+
+enum { HEADER_MAX = 4096 };
+
+int optionvalue_header(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL)
+        return 0;
+    if (strlen(value) > HEADER_MAX)
+        return err_set(e, EINVAL, "option --%s: the value is longer than %d bytes", option,
+                       HEADER_MAX);
+    for (const char *p = value; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return err_set(e, EINVAL, "option --%s: the value holds a control character", option);
+    }
+    return 0;
+}
+
+int optionvalue_origin(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || strcmp(value, "*") == 0)
+        return 0;
+    /* A browser compares letter by letter: a path, or even a last slash, never matches. */
+    const char *host = strstr(value, "://");
+    int good = host != NULL && host > value && host[3] != '\0';
+
+    for (const char *p = value; good && *p != '\0'; p++) {
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p > '~' || strchr("?#,", *p) != NULL)
+            good = 0;
+        if (*p == '/' && p >= host + 3)
+            good = 0;
+    }
+    if (!good)
+        return err_set(e, EINVAL,
+                       "option --%s: '%.80s' is not an origin such as https://lab.example:8443 "
+                       "(no path, no final slash), nor *",
+                       option, value);
+    return 0;
+}
+
+int optionvalue_seconds(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL)
+        return 0;
+    size_t digits = strspn(value, "0123456789");
+    if (digits == 0 || digits > 9 || value[digits] != '\0')
+        return err_set(e, EINVAL, "option --%s: '%.32s' is not a number of seconds", option, value);
+    return 0;
+}
+
+/* Calls good() for each item; an empty item is none. */
+static int each(const char *list, int (*good)(const char *item, size_t n))
+{
+    const char *p = list;
+
+    for (;;) {
+        size_t n = strcspn(p, ",");
+
+        if (n == 0 || !good(p, n))
+            return 0;
+        if (p[n] == '\0')
+            return 1;
+        p += n + 1;
+    }
+}
+
+/* jupyter_client's rule: letters, digits and the three signs. */
+static int is_kernel_name(const char *item, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)item[i]) && strchr("._-", item[i]) == NULL)
+            return 0;
+    }
+    return 1;
+}
+
+static int is_variable_name(const char *item, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)item[i]) && item[i] != '_')
+            return 0;
+    }
+    return !isdigit((unsigned char)item[0]);
+}
+
+int optionvalue_kernels(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || each(value, is_kernel_name))
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.80s' is not the name of a kernelspec", option,
+                   value);
+}
+
+int optionvalue_variables(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || each(value, is_variable_name))
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.80s' is not a list of names of variables, NAME,NAME",
+                   option, value);
+}

@@ -1,0 +1,142 @@
+"""What the command line says: every option of the help is taken, and a wrong value gets a sentence that
+names the option, what was given, and what would be right."""
+
+import os
+import pwd
+import re
+import subprocess
+
+import pytest
+
+from server import BIN, free_port
+
+
+def holdcell(*argv, **more):
+    return subprocess.run([BIN, *argv], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **more)
+
+
+def serve_options():
+    """{name: metavar or None} of `holdcell serve --help`."""
+    lines = holdcell("serve", "--help").stdout.splitlines()
+    found = [re.match(r"  --([a-z-]+)(?: (\S+))?  ", line) for line in lines]
+    return {m.group(1): m.group(2) for m in found if m}
+
+
+# --- help ------------------------------------------------------------------------------
+
+def test_help_is_one_text_however_it_is_asked_for():
+    texts = {holdcell(*argv).stdout for argv in (["serve", "--help"], ["serve", "-h"], ["help", "serve"])}
+    assert len(texts) == 1 and "--listen ADDR:PORT" in texts.pop()
+    lists = {holdcell(*argv).stdout for argv in (["help"], ["--help"], ["-h"], ["help", "version"])}
+    assert len(lists) == 1 and "serve" in lists.pop()
+
+
+def test_the_help_is_a_table():
+    lines = [line for line in holdcell("serve", "--help").stdout.splitlines() if line.startswith("  --")]
+    assert len(lines) == len(serve_options()) > 30
+    assert len({re.match(r"  --\S+(?: \S+)?  +", line).end() for line in lines}) == 1
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("argv, said", [
+    ([], "usage: holdcell COMMAND"),
+    (["serv"], "unknown command 'serv'"),
+    (["help", "serv"], "unknown command 'serv'"),
+    (["version", "--all"], "holdcell version: unexpected argument '--all'"),
+])
+def test_what_is_no_command_is_refused_with_the_list(argv, said):
+    got = holdcell(*argv)
+    assert got.returncode == 2 and got.stdout == ""
+    assert said in got.stderr
+
+
+# --- good values -----------------------------------------------------------------------
+
+def test_every_option_of_the_help_is_taken(server_with, kernel_path):
+    kernel_path.add("other", ["python3", "-c", "0"])
+    good = {
+        "base-url": "/jupyter", "runtime": os.path.realpath(os.path.join(os.path.dirname(BIN), "..", "runtime")), "kernel-path": kernel_path.path,
+        "allowed-kernels": "python3,other", "default-kernel": "other", "force-kernel": "python3", "max-kernels": "1",
+        "env-allow": "A,_B2", "env-inherit": "LANG,NOT_SET_ANYWHERE", "kernel-info-timeout": "7.5",
+        "ws-ping-interval": "0", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
+        "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
+        "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
+        "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
+    }
+    own = {"cgroup-parent", "help", "listen", "state-dir", "token", "token-file", "no-auth", "no-list-kernels"}
+    assert set(serve_options()) == set(good) | own, "an option that this test does not know"
+
+    given = [word for name, value in good.items() for word in (f"--{name}", value)]
+    s = server_with(*given, "--no-list-kernels")
+    got = s.request("GET", "/jupyter/api/kernelspecs").json()
+    assert got["default"] == "other" and sorted(got["kernelspecs"]) == ["other", "python3"]
+    assert s.request("GET", "/jupyter/api/kernels").status == 403
+    assert s.request("GET", "/jupyter/api").headers["Access-Control-Allow-Origin"] == "https://lab.example:8443"
+    assert "level=warn" not in s.log() and "level=error" not in s.log()
+
+
+def test_a_kernelspec_that_does_not_exist_yet_is_a_warning(server_with):
+    s = server_with("--allowed-kernels", "python3,pithon", "--default-kernel", "nothing")
+    assert "event=no_kernelspec option=--allowed-kernels name=pithon" in s.log()
+    assert "event=no_kernelspec option=--default-kernel name=nothing" in s.log()
+    assert "name=python3" not in s.log()
+
+
+# --- values that are missing or wrong -----------------------------------------------------
+
+def refused(*options):
+    got = holdcell("serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", *options,
+                   env={**os.environ, "HOLDCELL_GATEWAY": "/bin/false"})
+    assert got.returncode in (1, 2) and got.stdout == ""
+    line, = got.stderr.splitlines()
+    assert line.startswith("holdcell serve: ")
+    return line.removeprefix("holdcell serve: ")
+
+
+@pytest.mark.parametrize("name", [n for n, metavar in serve_options().items() if metavar])
+def test_a_forgotten_value_is_told(name):
+    assert refused(f"--{name}") == f"option --{name} needs a value"
+    # the next option is not taken for it
+    assert refused(f"--{name}", "--no-list-kernels").startswith(f"option --{name} needs a value; ")
+
+
+@pytest.mark.parametrize("name", [n for n, metavar in serve_options().items() if not metavar])
+def test_a_flag_takes_no_value(name):
+    assert refused(f"--{name}=yes") == f"option --{name} takes no value"
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--memory-mb", "1"], "option --memory-mb: '1' is not in 64..16777216"),
+    (["--memory-mb", "9" * 40], f"option --memory-mb: '{'9' * 40}' is not in 64..16777216"),
+    (["--memory-mb", "2GB"], "option --memory-mb: '2GB' is not a number"),
+    (["--cpus", "0"], "option --cpus: '0' is not in 0.01..4096"),
+    (["--cpus", "1.5.2"], "option --cpus: '1.5.2' is not a number"),
+    (["--iopub-msg-rate", "7"], "option --iopub-msg-rate: '7' is not 0, the only value so far"),
+    (["--memory"], "unknown option --memory; did you mean --memory-mb?"),
+    (["--x"], "unknown option --x"),
+    (["--"], "unknown option --"),
+    (["--listen", "::1:8888"], "option --listen: '::1:8888': an IPv6 address stands in brackets, [::1]:8888"),
+    (["--allow-origin", "lab.example"], "option --allow-origin: 'lab.example' is not an origin"),
+    (["--allow-origin", "https://lab.example/"], "option --allow-origin: 'https://lab.example/' is not an origin"),
+    (["--allow-methods", "GET\r\nX: y"], "option --allow-methods: the value holds a control character"),
+    (["--cors-max-age", "long"], "option --cors-max-age: 'long' is not a number of seconds"),
+    (["--env-allow", "A B"], "option --env-allow: 'A B' is not a list of names of variables"),
+    (["--env-allow", "2A"], "option --env-allow: '2A' is not a list of names of variables"),
+    (["--allowed-kernels", ""], "option --allowed-kernels: '' is not the name of a kernelspec"),
+    (["--default-kernel", "../x"], "option --default-kernel: '../x' is not the name of a kernelspec"),
+    (["--state-dir", ""], "option --state-dir: the name is empty"),
+    (["--token-file", "/tmp"], "option --no-auth contradicts --token and --token-file"),
+], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
+def test_a_wrong_value_gets_a_sentence(options, said):
+    assert refused(*options).startswith(said)
+
+
+def test_without_root_it_says_so():
+    nobody = pwd.getpwnam("nobody")
+    got = holdcell("serve", "--listen", f"127.0.0.1:{free_port()}", user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    assert got.returncode == 1
+    assert "must be started as root" in got.stderr and "sudo" in got.stderr
+
+
+def test_a_runtime_that_is_none_is_named(tmp_path):
+    assert refused("--runtime", str(tmp_path)).startswith(f"option --runtime: no runtime at '{tmp_path}' (bin/python3,")
