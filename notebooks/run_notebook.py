@@ -183,7 +183,8 @@ def explained(error):
     """One line, and what to do about it where that is known."""
     text = str(error) or type(error).__name__
     if "401" in text:
-        return text + "\n(a token is needed: --token or HOLDCELL_TOKEN; nbclient sends none and needs a --no-auth server)"
+        return text + "\n(a token is needed: --token or HOLDCELL_TOKEN; " \
+                      "nbclient sends none and needs a --no-auth server)"
     if "Connection refused" in text or "Max retries" in text:
         return f"nothing answers there\n({text})"
     return text

@@ -55,7 +55,8 @@ def test_what_is_no_command_is_refused_with_the_list(argv, said):
 def test_every_option_of_the_help_is_taken(server_with, kernel_path):
     kernel_path.add("other", ["python3", "-c", "0"])
     good = {
-        "base-url": "/jupyter", "runtime": os.path.realpath(os.path.join(os.path.dirname(BIN), "..", "runtime")), "kernel-path": kernel_path.path,
+        "runtime": os.path.realpath(os.path.join(os.path.dirname(BIN), "..", "runtime")),
+        "base-url": "/jupyter", "kernel-path": kernel_path.path,
         "allowed-kernels": "python3,other", "default-kernel": "other", "force-kernel": "python3", "max-kernels": "1",
         "env-allow": "A,_B2", "env-inherit": "LANG,NOT_SET_ANYWHERE", "kernel-info-timeout": "7.5",
         "ws-ping-interval": "0", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
@@ -133,7 +134,8 @@ def test_a_wrong_value_gets_a_sentence(options, said):
 
 def test_without_root_it_says_so():
     nobody = pwd.getpwnam("nobody")
-    got = holdcell("serve", "--listen", f"127.0.0.1:{free_port()}", user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    got = holdcell("serve", "--listen", f"127.0.0.1:{free_port()}", user=nobody.pw_uid, group=nobody.pw_gid,
+                   extra_groups=[])
     assert got.returncode == 1
     assert "must be started as root" in got.stderr and "sudo" in got.stderr
 

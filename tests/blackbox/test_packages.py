@@ -168,11 +168,13 @@ import ctypes
 ctypes.CDLL(None).getpid() == __import__("os").getpid()""",
     "ssl, hashlib, secrets": """
 import hashlib, secrets, ssl
-ssl.create_default_context() is not None and len(secrets.token_hex(8)) == 16 and len(hashlib.sha256(b"").digest()) == 32""",
+digest = hashlib.sha256(b"").digest()
+ssl.create_default_context() is not None and len(secrets.token_hex(8)) == 16 and len(digest) == 32""",
     "gzip, zipfile, lzma, bz2": """
 import bz2, gzip, lzma, zipfile
 with zipfile.ZipFile("z.zip", "w", zipfile.ZIP_DEFLATED) as z: z.writestr("a", "b" * 100)
-zipfile.ZipFile("z.zip").read("a") == b"b" * 100 and lzma.decompress(lzma.compress(bz2.decompress(bz2.compress(b"x")))) == b"x" """,
+packed = lzma.compress(bz2.compress(gzip.compress(b"x")))
+zipfile.ZipFile("z.zip").read("a") == b"b" * 100 and gzip.decompress(bz2.decompress(lzma.decompress(packed))) == b"x" """,
 }
 
 
@@ -233,7 +235,7 @@ import zipfile, sys
 with zipfile.ZipFile("tiny-1.0-py3-none-any.whl", "w") as z:
     z.writestr("tiny.py", "answer = 42")
     z.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n")
-    z.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    z.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
     z.writestr("tiny-1.0.dist-info/RECORD", "tiny.py,,\\ntiny-1.0.dist-info/METADATA,,\\n"
                "tiny-1.0.dist-info/WHEEL,,\\ntiny-1.0.dist-info/RECORD,,\\n")
 !pip install -q --no-deps --target lib tiny-1.0-py3-none-any.whl

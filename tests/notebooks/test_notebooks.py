@@ -118,3 +118,18 @@ def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path):
     done = run(Nowhere, NOTEBOOKS[0], "kernel", tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+@pytest.mark.parametrize("wrong, said", [
+    ({"token": "wrong"}, "a token is needed"),
+    ({"port": 1}, "did not run the notebook"),
+    ({"notebook": "data/make_data.py"}, "cannot be read"),
+    ({"notebook": "none.ipynb"}, "cannot be read"),
+], ids=lambda v: str(v))
+def test_what_goes_wrong_is_said_without_a_traceback(with_token, tmp_path, client, wrong, said):
+    class Wrong:
+        token, port = wrong.get("token", with_token.token), wrong.get("port", with_token.port)
+    got = run(Wrong, "weather", client, tmp_path, ROOT / "notebooks" / wrong.get("notebook", "weather.ipynb"))
+    assert got.returncode != 0
+    assert said in got.stderr and "Traceback" not in got.stderr

@@ -1,4 +1,4 @@
-# what: the example notebooks through the real server, with two client libraries
+# what: the example notebooks, and the Python of the documents, through the real server
 # tier: quick
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
