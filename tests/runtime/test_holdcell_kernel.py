@@ -441,12 +441,11 @@ def test_interrupts_during_the_start_do_no_harm(new_kernel):
 def test_a_subshell_runs_beside_a_busy_cell(kernel):
     made = kernel.send("control", "create_subshell_request")
     subshell = kernel.reply("control", made)["content"]["subshell_id"]
-    busy = kernel.request("print('go', flush=True); input()", allow_stdin=True)
-    kernel.wait_for_output(busy, "go")
+    busy = kernel.request("input()", allow_stdin=True)
+    request = kernel.receive("stdin")  # before the other request: ipykernel keeps one allow_stdin for all
     beside = kernel.send("shell", "execute_request", {"code": "print('beside')", "allow_stdin": False},
                          subshell_id=subshell)
     assert kernel.reply("shell", beside)["content"]["status"] == "ok"
-    request = kernel.receive("stdin")
     kernel.session.send(kernel.sockets["stdin"], "input_reply", {"value": ""}, parent=request)
     assert kernel.reply("shell", busy)["content"]["status"] == "ok"
     kernel.outputs(busy)
