@@ -13,6 +13,7 @@
 
 #include "err.h"
 #include "hostids.h"
+#include "landlock.h"
 #include "launcher.h"
 #include "launcher_options.h"
 #include "log.h"
@@ -80,6 +81,16 @@ static void protect_from_oom(void)
         log_info("oom_score_adj", "text=\"stays as it was: %s\"", strerror(errno));
 }
 
+/* The wall behind the mount namespace; sessions start without it, but not in silence. */
+static void tell_missing_landlock(void)
+{
+    int abi = landlock_abi();
+
+    if (abi <= 0)
+        log_warn("no_landlock", "errno=%d text=\"this kernel offers no Landlock to sessions\"",
+                 -abi);
+}
+
 static int serve(const struct launcher_options *o, struct sandbox_host *host, struct err *e)
 {
     struct launcher_config config = {
@@ -105,6 +116,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
     if (rc < 0)
         return rc;
     config.gateway.exe_fd = exe_fd;
+    tell_missing_landlock();
     sandbox_limits_default(&config.defaults);
     launcher_options_limits(&o->defaults, &config.defaults);
     config.maxima = config.defaults;

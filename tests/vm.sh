@@ -67,7 +67,7 @@ for init in "${inits[@]}"; do
     # As a person would start it there: each server a unit that owns its group.
     start_with=
     [ "$init" = direct ] || start_with="systemd-run --scope --quiet --collect --property=Delegate=yes --"
-    tests/vm/run-in-vm.sh --init "$init" --timeout 1500 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
+    tests/vm/run-in-vm.sh --init "$init" --timeout 1800 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
         --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
         --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
         --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" \
