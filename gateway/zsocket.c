@@ -1,6 +1,7 @@
 #include "zsocket.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,8 +23,8 @@ enum {
     BLOCKED_MS = 10,               /* ZMQ does not tell when bytes left: looked at again */
     FRAME_MAX = 128 * 1024 * 1024, /* above, libzmq ends the connection */
     SEND_HWM = 1000,
-    NO_RECONNECT = -1,
-    DEPTH_MAX = 2, /* a SUB is drained while a DEALER's message is in hand */
+    RECONNECT_NEVER = INT_MAX, /* ms: 24 days, see configure() */
+    DEPTH_MAX = 2,             /* a SUB is drained while a DEALER's message is in hand */
 };
 
 /* Bytes of big frames inside ZMQ. Its own object, because the I/O thread frees
@@ -436,7 +437,10 @@ static int configure(void *zmq, const struct zsocket_options *o)
     int rc = set_int(zmq, ZMQ_LINGER, 0);
 
     rc |= zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
-    rc |= set_int(zmq, ZMQ_RECONNECT_IVL, NO_RECONNECT);
+    /* A vanished peer is an event for us, not for libzmq. But -1 makes it end the pipe
+     * at once (4.3.4), also between two parts of a message that is being read, and
+     * then abort: "!_more" in fq.cpp. A kernel could end us by closing its socket. */
+    rc |= set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_NEVER);
     if (o->type == ZSOCKET_SUB) {
         /* Before connect: a PUB drops for a subscriber that is full. */
         rc |= set_int(zmq, ZMQ_RCVHWM, 0);
