@@ -499,10 +499,9 @@ int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
         rc = run_line(&s, line, e);
     free(text);
     if (rc == 0) {
-        char byte;
-
         printf("script: done\n");
-        while (recv(launcher_fd, &byte, 1, 0) > 0) /* until the server stops */
+        /* Until the server stops; events that come are nobody's business any more. */
+        while (launcherconn_packet(&s.launcher, -1, e) != -HC_EGONE)
             ;
     } else {
         printf("script: %s\n", e != NULL ? e->msg : "");
