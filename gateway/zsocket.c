@@ -300,6 +300,7 @@ static int must_wait(struct zsocket *s)
         s->behind_since_ms = 0;
         return 0;
     }
+    mark_dirty(s->behind); /* asking for its events may have eaten the edge that told of input */
     uint64_t now = loop_now_ms(s->all->loop);
     if (s->behind_since_ms == 0)
         s->behind_since_ms = now;
