@@ -105,6 +105,8 @@ struct kernel {
 /* ---- kernel.c ---- */
 struct kernel *kernel_new(struct session *s, const char *id); /* adds itself to the session */
 void kernel_free(struct kernel *k);
+/* A kernel that is gone is freed after its last client. */
+void kernel_client_left(struct kernel *k);
 void kernel_phase(struct kernel *k, enum kernel_phase phase); /* also ends the phase's timer */
 void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn);
 const char *kernel_phase_name(enum kernel_phase p);
@@ -130,18 +132,20 @@ void kernel_disconnect(struct kernel *k); /* closes link, DEALERs and endpoints 
 
 /* ---- kernel_end.c ---- */
 void kernel_begin_end(struct kernel *k); /* the ladder of jupyter-wire.md 4.3 */
-void kernel_exited(struct kernel *k);    /* k->exit is filled in */
-void kernel_start_failed(struct kernel *k, const struct err *e);
-void kernel_sandbox_gone(struct kernel *k, const char *why);
-void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */
-void kernel_refuse(struct kernel *k,
-                   const char *why);        /* likewise, from inside a callback of the link */
+/* Children of the old process end, then the next starts or the session ends. */
+void kernel_clear_leaf(struct kernel *k);
+void kernel_pause(struct kernel *k);        /* back-off, then starts */
 void kernel_leave(struct kernel *k);        /* for good: the session ends with its last kernel */
 void kernel_session_left(struct kernel *k); /* nothing of it is left in the sandbox */
 void kernel_stop_leaf(struct kernel *k);    /* its own processes; then kernel_session_left() */
 
-void kernel_client_left(
-    struct kernel *k); /* a kernel that is gone is freed after its last client */
+/* ---- kernel_death.c ---- */
+void kernel_exited(struct kernel *k); /* k->exit is filled in */
+void kernel_start_failed(struct kernel *k, const struct err *e);
+void kernel_sandbox_gone(struct kernel *k, const char *why);
+void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */
+void kernel_refuse(struct kernel *k,
+                   const char *why); /* likewise, from inside a callback of the link */
 
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);

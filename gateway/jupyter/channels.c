@@ -16,6 +16,7 @@
 #include "jupyter.h"
 #include "kernel.h"
 #include "log.h"
+#include "pending.h"
 #include "request.h"
 #include "server.h"
 #include "websocket.h"
@@ -264,14 +265,11 @@ static void open_channels(struct request *r, struct kernel *k)
     deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
 }
 
-static void on_ready(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+static void on_ready(struct jupyter *j, uint64_t token, struct request *r, struct kernel *k,
+                     const struct err *e)
 {
-    struct jupyter *j = arg;
-    struct request *r = request_find(j->server, token);
-
-    (void)k;
+    (void)token;
     (void)e;
-    j->calls--;
     if (r == NULL)
         return;
     k = jupyter_kernel(r, j); /* answers when it is gone */
@@ -295,6 +293,5 @@ void channels_open(struct request *r, void *arg)
         open_channels(r, k);
         return;
     }
-    j->calls++;
-    kernel_await_ready(k, on_ready, j, r->token);
+    pending_ready(j, k, r->token, on_ready);
 }

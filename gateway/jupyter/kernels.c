@@ -6,6 +6,7 @@
 #include "jsonwrite.h"
 #include "jupyter.h"
 #include "kernel.h"
+#include "pending.h"
 #include "request.h"
 #include "sessions.h"
 
@@ -101,30 +102,20 @@ static void answer_no_such_kernel(struct request *r, const struct err *e)
     request_json(r, 500, &w, &body, NULL);
 }
 
-static void answer_create_error(struct request *r, const struct err *e)
+static void on_created(struct jupyter *j, uint64_t token, struct request *r, struct kernel *k,
+                       const struct err *e)
 {
-    if (e->code == ENOENT)
-        answer_no_such_kernel(r, e);
-    else if (e->code == HC_ELIMIT)
-        request_error(r, 403, "Resource Limit: %s", e->msg);
-    else if (e->code == EINVAL || e->code == HC_EPARSE)
-        request_failed(r, e);
-    else
-        request_error(r, 500, "%s", e->msg);
-}
-
-static void on_created(void *arg, uint64_t token, struct kernel *k, const struct err *e)
-{
-    struct jupyter *j = arg;
-    struct request *r = request_find(j->server, token);
     char location[LOCATION_MAX];
     struct kernel_model m;
 
-    j->calls--;
+    (void)token;
     if (r == NULL)
-        return; /* the client has gone; the kernel is listed and its own affair */
+        return; /* the kernel is listed and its own affair */
     if (e != NULL) {
-        answer_create_error(r, e);
+        if (e->code == ENOENT)
+            answer_no_such_kernel(r, e);
+        else
+            pending_answer_not_made(r, e);
         return;
     }
     kernel_model(k, &m);
@@ -147,8 +138,7 @@ void kernels_create(struct request *r, void *arg)
     request.spec_name = body.name;
     request.path = body.path;
     request.env = body.env;
-    j->calls++;
-    sessions_create_kernel(j->sessions, &r->principal, &request, on_created, j, r->token);
+    pending_create(j, r, &request, on_created);
     kernel_body_free(&body);
 }
 
@@ -175,12 +165,11 @@ void kernels_interrupt(struct request *r, void *arg)
         request_empty(r, 204);
 }
 
-static void on_restarted(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+static void on_restarted(struct jupyter *j, uint64_t token, struct request *r, struct kernel *k,
+                         const struct err *e)
 {
-    struct jupyter *j = arg;
-    struct request *r = request_find(j->server, token);
-
-    j->calls--;
+    (void)j;
+    (void)token;
     if (r == NULL)
         return;
     if (e != NULL)
@@ -192,37 +181,16 @@ static void on_restarted(void *arg, uint64_t token, struct kernel *k, const stru
 
 void kernels_restart(struct request *r, void *arg)
 {
-    struct jupyter *j = arg;
-    struct kernel *k = jupyter_kernel(r, j);
+    struct kernel *k = jupyter_kernel(r, arg);
 
-    if (k == NULL)
-        return;
-    j->calls++;
-    kernel_restart(k, on_restarted, j, r->token);
-}
-
-static void on_deleted(void *arg, uint64_t token, struct kernel *k, const struct err *e)
-{
-    struct jupyter *j = arg;
-    struct request *r = request_find(j->server, token);
-
-    (void)k;
-    j->calls--;
-    if (r == NULL)
-        return;
-    if (e != NULL)
-        request_failed(r, e);
-    else
-        request_empty(r, 204);
+    if (k != NULL)
+        pending_restart(arg, k, r->token, on_restarted);
 }
 
 void kernels_delete(struct request *r, void *arg)
 {
-    struct jupyter *j = arg;
-    struct kernel *k = jupyter_kernel(r, j);
+    struct kernel *k = jupyter_kernel(r, arg);
 
-    if (k == NULL)
-        return;
-    j->calls++;
-    kernel_delete(k, on_deleted, j, r->token);
+    if (k != NULL)
+        pending_delete(arg, k, r->token, pending_answer_deleted);
 }

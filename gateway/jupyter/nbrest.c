@@ -11,6 +11,7 @@
 #include "jupyter.h"
 #include "kernel.h"
 #include "nbsessions.h"
+#include "pending.h"
 #include "request.h"
 #include "sessions.h"
 
@@ -99,11 +100,7 @@ static void answer_start_error(struct request *r, const struct err *e)
     struct buf body;
 
     if (e->code != ENOENT) {
-        request_error(r,
-                      e->code == HC_ELIMIT                        ? 403
-                      : e->code == EINVAL || e->code == HC_EPARSE ? 400
-                                                                  : 500,
-                      "%s%s", e->code == HC_ELIMIT ? "Resource Limit: " : "", e->msg);
+        pending_answer_not_made(r, e);
         return;
     }
     buf_init(&body, DOCUMENT_MAX);
@@ -121,7 +118,7 @@ static void answer_start_error(struct request *r, const struct err *e)
 
 /* Asks for a kernel by name or, for a new session, with an id that nobody has. */
 static void start_kernel(struct request *r, struct jupyter *j, const struct nbsession *s,
-                         const char *id, const char *name, kernel_done_fn *done)
+                         const char *id, const char *name, pending_fn *then)
 {
     autofree char *env_name = NULL,
                   *path = xstrdup(s->change.path != NULL ? s->change.path : s->path);
@@ -132,30 +129,17 @@ static void start_kernel(struct request *r, struct jupyter *j, const struct nbse
         env_name = NULL;
     env[0] = env_name;
     request.env = env;
-    j->calls++;
-    sessions_create_kernel(j->sessions, &r->principal, &request, done, j, r->token);
-}
-
-static void on_gone(void *arg, uint64_t token, struct kernel *k, const struct err *e)
-{
-    struct jupyter *j = arg;
-
-    (void)token;
-    (void)k;
-    (void)e;
-    j->calls--;
+    pending_create(j, r, &request, then);
 }
 
 /* ---- create --------------------------------------------------------------- */
 
-static void on_created(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+static void on_created(struct jupyter *j, uint64_t token, struct request *r, struct kernel *k,
+                       const struct err *e)
 {
-    struct jupyter *j = arg;
     struct nbsession *s = nbsessions_by_token(j->notebooks, token);
-    struct request *r = request_find(j->server, token);
     struct kernel_model m;
 
-    j->calls--;
     check(s != NULL); /* nobody else sees it before it has a kernel */
     s->token = 0;
     if (e != NULL) {
@@ -237,16 +221,14 @@ void nbsessions_create(struct request *r, void *arg)
 
 /* ---- change --------------------------------------------------------------- */
 
-static void on_old_kernel_gone(void *arg, uint64_t token, struct kernel *old, const struct err *e)
+static void on_old_kernel_gone(struct jupyter *j, uint64_t token, struct request *r,
+                               struct kernel *old, const struct err *e)
 {
-    struct jupyter *j = arg;
     struct nbsession *s = nbsessions_by_token(j->notebooks, token);
-    struct request *r = request_find(j->server, token);
     const struct kernel *k = s != NULL ? kernel_of(j, s) : NULL;
 
     (void)old;
     (void)e;
-    j->calls--;
     if (s != NULL)
         s->token = 0;
     if (r == NULL)
@@ -270,8 +252,7 @@ static void switch_kernel(struct jupyter *j, struct nbsession *s, struct kernel 
     nbsession_apply(s);
     if (old != NULL && old != k) {
         s->token = token;
-        j->calls++;
-        kernel_delete(old, on_old_kernel_gone, j, token);
+        pending_delete(j, old, token, on_old_kernel_gone);
         return;
     }
     s->token = 0;
@@ -279,13 +260,11 @@ static void switch_kernel(struct jupyter *j, struct nbsession *s, struct kernel 
         answer_session(r, j, 200, s, k);
 }
 
-static void on_new_kernel(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+static void on_new_kernel(struct jupyter *j, uint64_t token, struct request *r, struct kernel *k,
+                          const struct err *e)
 {
-    struct jupyter *j = arg;
     struct nbsession *s = nbsessions_by_token(j->notebooks, token);
-    struct request *r = request_find(j->server, token);
 
-    j->calls--;
     if (e == NULL && s != NULL) {
         switch_kernel(j, s, k, token);
         return;
@@ -294,10 +273,8 @@ static void on_new_kernel(void *arg, uint64_t token, struct kernel *k, const str
         s->token = 0;
         nbsession_body_free(&s->change);
     }
-    if (e == NULL) { /* the session was deleted while its new kernel started */
-        j->calls++;
-        kernel_delete(k, on_gone, j, token);
-    }
+    if (e == NULL) /* the session was deleted while its new kernel started */
+        pending_delete(j, k, token, NULL);
     if (r == NULL)
         return;
     if (e != NULL)
@@ -353,21 +330,6 @@ void nbsessions_patch(struct request *r, void *arg)
 
 /* ---- delete --------------------------------------------------------------- */
 
-static void on_deleted(void *arg, uint64_t token, struct kernel *k, const struct err *e)
-{
-    struct jupyter *j = arg;
-    struct request *r = request_find(j->server, token);
-
-    (void)k;
-    j->calls--;
-    if (r == NULL)
-        return;
-    if (e != NULL)
-        request_failed(r, e);
-    else
-        request_empty(r, 204);
-}
-
 void nbsessions_delete(struct request *r, void *arg)
 {
     struct jupyter *j = arg;
@@ -383,6 +345,5 @@ void nbsessions_delete(struct request *r, void *arg)
         request_error(r, 410, "Kernel deleted before session");
         return;
     }
-    j->calls++;
-    kernel_delete(k, on_deleted, j, r->token);
+    pending_delete(j, k, r->token, pending_answer_deleted);
 }

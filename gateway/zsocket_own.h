@@ -1,0 +1,73 @@
+/* zsocket_own - what the files of zsocket share; nobody else includes it. */
+#ifndef HC_ZSOCKET_OWN_H
+#define HC_ZSOCKET_OWN_H
+
+#include <stdatomic.h>
+#include <zmq.h>
+
+#include "deferred.h"
+#include "zsocket.h"
+
+struct loop_poll;
+struct loop_timer;
+
+enum {
+    ZSOCKET_DEPTH_MAX = 2, /* a SUB is drained while a DEALER's message is in hand */
+};
+
+/* Bytes of big frames inside ZMQ. Its own object, because the I/O thread frees
+ * frames after the socket is gone. */
+struct flight {
+    atomic_size_t bytes;
+    atomic_uint refs; /* the socket and every frame */
+};
+
+struct zsocket {
+    struct zsockets *all; /* borrowed */
+    void *zmq, *monitor;  /* owned */
+    enum zsocket_type type;
+    struct zsocket_ops ops;
+    void *arg; /* borrowed */
+    struct loop_poll *poll, *monitor_poll;
+    struct zsocket *prev, *next;             /* all sockets */
+    struct zsocket *dirty_prev, *dirty_next; /* NULL while not dirty */
+    struct zsocket *behind;                  /* borrowed */
+    uint64_t behind_since_ms;                /* 0: not waiting */
+    struct flight *flight;                   /* shared */
+    int blocked;                             /* writable() is owed */
+    int look;                                /* the monitor has to be read */
+    int closed; /* memory waits until no call into it is on the stack */
+};
+
+struct zsocket_frames; /* one message in hand */
+
+struct zsockets {
+    struct loop *loop;         /* borrowed */
+    struct deferred *deferred; /* borrowed */
+    void *ctx;
+    struct zsocket sockets; /* ring head */
+    struct zsocket dirty;   /* ring head */
+    struct deferred_node reaper;
+    struct loop_timer *blocked_timer;
+    unsigned blocked;
+    unsigned long long monitors;                      /* names given */
+    struct zsocket_frames *frames[ZSOCKET_DEPTH_MAX]; /* owned, made on first use */
+    unsigned depth;
+};
+
+/* ---- zsocket.c ---- */
+int zsocket_events(void *zmq);        /* ZMQ_EVENTS; asking eats the edge of its descriptor */
+void zsocket_mark(struct zsocket *s); /* dirty: served until nothing is left */
+void zsocket_unmark(struct zsocket *s);
+
+/* ---- zsocket_send.c ---- */
+struct flight *flight_new(void);
+void flight_drop(struct flight *f);
+int zsocket_is_writable(struct zsocket *s);
+void zsocket_set_blocked(struct zsocket *s, int blocked); /* writable() is owed, or not */
+
+/* ---- zsocket_read.c: the loop's hooks; arg is a struct zsockets ---- */
+int zsockets_readable_now(void *arg);
+void zsockets_serve_turn(void *arg);
+
+#endif

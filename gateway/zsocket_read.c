@@ -1,0 +1,193 @@
+/* Reading with a budget, and the order of it: iopub before the replies that came after it. */
+#include <errno.h>
+#include <string.h>
+
+#include "err.h"
+#include "loop.h"
+#include "zsocket_own.h"
+
+enum {
+    BUDGET = 64,            /* messages per socket and turn */
+    BUDGET_BYTES = 1 << 20, /* of their frames: the other kernels wait for a turn to end */
+    FRAMES_MAX =
+        1100, /* read at a time; a longer message is passed as its first ones, which jmsg refuses */
+    BEHIND_MS = 1000, /* how long a reply waits for a flood on iopub */
+};
+
+struct zsocket_frames {
+    zmq_msg_t msgs[FRAMES_MAX];
+    struct view views[FRAMES_MAX];
+    size_t count, bytes;
+};
+
+/* 1: a whole message is in f; 0: none now. Parts beyond FRAMES_MAX are read and dropped. */
+static int receive(void *zmq, struct zsocket_frames *f)
+{
+    int more = 1;
+
+    f->count = f->bytes = 0;
+    while (more) {
+        zmq_msg_t dropped, *m = f->count < FRAMES_MAX ? &f->msgs[f->count] : &dropped;
+        zmq_msg_init(m);
+        if (zmq_msg_recv(m, zmq, ZMQ_DONTWAIT) < 0) {
+            int code = errno;
+            zmq_msg_close(m);
+            if (code == EINTR)
+                continue;
+            /* ZMQ hands over whole messages: there is no EAGAIN after a first part. */
+            break;
+        }
+        more = zmq_msg_more(m);
+        f->bytes += zmq_msg_size(m);
+        if (m == &dropped) {
+            zmq_msg_close(m);
+            continue;
+        }
+        f->views[f->count] = (struct view){ zmq_msg_data(m), zmq_msg_size(m) };
+        f->count++;
+    }
+    return f->count > 0;
+}
+
+static void release(struct zsocket_frames *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        zmq_msg_close(&f->msgs[i]);
+}
+
+/* Reads messages up to the budget, one at least. Returns 1 when more may be left. s may be closed
+ * inside by its owner; its memory stays until the end of the turn. */
+static int serve_input(struct zsocket *s)
+{
+    struct zsockets *z = s->all;
+
+    check(z->depth < ZSOCKET_DEPTH_MAX);
+    if (z->frames[z->depth] == NULL)
+        z->frames[z->depth] = xcalloc(1, sizeof *z->frames[0]);
+    struct zsocket_frames *f = z->frames[z->depth++];
+    size_t bytes = 0;
+    int more = 1;
+    for (int i = 0; i < BUDGET && bytes < BUDGET_BYTES && !s->closed; i++) {
+        if (!receive(s->zmq, f)) {
+            more = 0;
+            break;
+        }
+        bytes += f->bytes;
+        /* What the kernel published before this reply has arrived by now. */
+        if (s->behind != NULL)
+            zsocket_drain(s->behind);
+        if (!s->closed)
+            s->ops.message(s->arg, f->views, f->count);
+        release(f);
+    }
+    z->depth--;
+    return more;
+}
+
+int zsocket_drain(struct zsocket *s)
+{
+    zsocket_mark(s);
+    return serve_input(s);
+}
+
+static int must_wait(struct zsocket *s)
+{
+    if (s->behind == NULL || !(zsocket_events(s->behind->zmq) & ZMQ_POLLIN)) {
+        s->behind_since_ms = 0;
+        return 0;
+    }
+    zsocket_mark(s->behind); /* asking for its events may have eaten the edge that told of input */
+    uint64_t now = loop_now_ms(s->all->loop);
+    if (s->behind_since_ms == 0)
+        s->behind_since_ms = now;
+    return now - s->behind_since_ms < BEHIND_MS;
+}
+
+/* Monitor messages: event number and value, then the endpoint. Read to the end:
+ * the monitor's descriptor tells of the next one only then. */
+static int heard_of_end(struct zsocket *s)
+{
+    zmq_msg_t m;
+    int gone = 0;
+
+    s->look = 0;
+    for (;;) {
+        zmq_msg_init(&m);
+        if (zmq_msg_recv(&m, s->monitor, ZMQ_DONTWAIT) < 0) {
+            zmq_msg_close(&m);
+            return gone;
+        }
+        uint16_t event = 0;
+        if (zmq_msg_more(&m) && zmq_msg_size(&m) >= sizeof event) {
+            memcpy(&event, zmq_msg_data(&m), sizeof event);
+            gone |= (event & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)) != 0;
+        }
+        zmq_msg_close(&m);
+    }
+}
+
+static void serve(struct zsocket *s)
+{
+    int events = zsocket_events(s->zmq);
+
+    if ((events & ZMQ_POLLIN) && !must_wait(s))
+        serve_input(s);
+    if (!s->closed && s->blocked && zsocket_is_writable(s)) {
+        zsocket_set_blocked(s, 0);
+        s->ops.writable(s->arg);
+    }
+    /* After its last messages. */
+    if (!s->closed && s->look && heard_of_end(s))
+        s->ops.gone(s->arg);
+}
+
+/* ---- the loop's hooks ---- */
+
+int zsockets_readable_now(void *arg)
+{
+    struct zsockets *z = arg;
+    int busy = 0;
+
+    for (struct zsocket *s = z->dirty.dirty_next, *next; s != &z->dirty; s = next) {
+        next = s->dirty_next;
+        int events = zsocket_events(s->zmq);
+        if (events & ZMQ_POLLIN || s->look || (s->blocked && zsocket_is_writable(s)))
+            busy = 1;
+        else
+            zsocket_unmark(s);
+    }
+    return busy;
+}
+
+static void serve_rank(struct zsockets *z, enum zsocket_type type)
+{
+    struct zsocket *list[256];
+    size_t count = 0;
+
+    /* A copy of the list: callbacks open, close and touch sockets. Those beyond it
+     * stay dirty and have their turn next. */
+    for (struct zsocket *s = z->dirty.dirty_next; s != &z->dirty && count < 256;
+         s = s->dirty_next) {
+        if (s->type == type)
+            list[count++] = s;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i]->closed)
+            serve(list[i]);
+    }
+    /* Who was served goes to the end, so that all have their turn. */
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i]->closed && list[i]->dirty_next != NULL) {
+            zsocket_unmark(list[i]);
+            zsocket_mark(list[i]);
+        }
+    }
+}
+
+void zsockets_serve_turn(void *arg)
+{
+    struct zsockets *z = arg;
+
+    serve_rank(z, ZSOCKET_SUB); /* iopub first: T40 of jupyter-wire.md */
+    serve_rank(z, ZSOCKET_DEALER);
+}
