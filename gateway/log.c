@@ -2,7 +2,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,33 +50,6 @@ void log_warn(const char *event, const char *fmt, ...)
 void log_error(const char *event, const char *fmt, ...)
 {
     LOG_AT("error");
-}
-
-const char *log_escape(const void *text, size_t n, char *out, size_t out_n)
-{
-    static const char digits[] = "0123456789abcdef";
-    const unsigned char *p = text;
-    size_t at = 0;
-
-    if (out_n == 0)
-        return out;
-    for (size_t i = 0; i < n; i++) {
-        /* The backslash is escaped too: the text can be read back exactly. */
-        if (p[i] > 0x20 && p[i] < 0x7f && p[i] != '\\' && p[i] != '"') {
-            if (at + 1 >= out_n)
-                break;
-            out[at++] = (char)p[i];
-        } else {
-            if (at + 4 >= out_n)
-                break;
-            out[at++] = '\\';
-            out[at++] = 'x';
-            out[at++] = digits[p[i] >> 4];
-            out[at++] = digits[p[i] & 15];
-        }
-    }
-    out[at] = '\0';
-    return out;
 }
 
 int log_allowed(struct log_limit *limit, unsigned burst)

@@ -1,19 +1,16 @@
 /*
  * log - one line per event on stderr, `level=... event=... key=value`. Ids, not
  * payloads; never a token, a key or message content; untrusted text goes
- * through log_escape().
+ * through log_escape() or LOG_QUOTED().
  */
 #ifndef HC_LOG_H
 #define HC_LOG_H
 
-#include <stddef.h>
+#include "logescape.h"
 
 void log_info(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_warn(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_error(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* Printable ASCII stays, the rest becomes \xNN; cut to the array. Returns out. */
-const char *log_escape(const void *text, size_t n, char *out, size_t out_n);
 
 /* A site that a peer can make repeat: true at most `burst` times per minute; the
  * next line that is let through tells how many were held back. */

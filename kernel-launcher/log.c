@@ -3,11 +3,9 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "err.h"
 
 enum { LINE_BYTES = 1024, BURST = 200, PER_SECOND = 50 };
 
@@ -113,32 +111,4 @@ void log_warn(const char *event, const char *fmt, ...)
 void log_error(const char *event, const char *fmt, ...)
 {
     LOG_AT("error");
-}
-
-const char *log_quote(char *out, size_t size, const char *text)
-{
-    size_t n = 0;
-
-    check(size >= 16);
-    out[n++] = '"';
-    for (const char *p = text; *p != '\0'; p++) {
-        unsigned char c = (unsigned char)*p;
-
-        if (size - n < 10) { /* an escape, `..."` and NUL */
-            memcpy(out + n, "...", 3);
-            n += 3;
-            break;
-        }
-        if (c == '"' || c == '\\') {
-            out[n++] = '\\';
-            out[n++] = (char)c;
-        } else if (c >= 0x20 && c < 0x7f) {
-            out[n++] = (char)c;
-        } else {
-            n += (size_t)snprintf(out + n, size - n, "\\x%02x", c);
-        }
-    }
-    out[n++] = '"';
-    out[n] = '\0';
-    return out;
 }

@@ -100,16 +100,6 @@ static void the_loop_does_not_sleep_while_before_says_readable(void **state)
     c.l = loop_free(c.l);
 }
 
-static void untrusted_text_is_escaped_and_cut_in_whole_escapes(void **state)
-{
-    char out[16];
-
-    (void)state;
-    assert_string_equal(log_escape("a b\n\"\\", 6, out, sizeof out), "a\\x20b\\x0a\\x22");
-    assert_string_equal(log_escape("\n\n\n\n\n", 5, out, 9), "\\x0a\\x0a");
-    assert_string_equal(log_escape("x", 1, out, 1), "");
-}
-
 static void a_site_is_heard_only_so_often_a_minute(void **state)
 {
     struct log_limit limit = { 0 };
@@ -128,7 +118,6 @@ int main(void)
         cmocka_unit_test(a_repeating_timer_fires_until_it_is_closed_inside_its_own_callback),
         cmocka_unit_test(a_readable_descriptor_is_told_once_it_is_readable),
         cmocka_unit_test(the_loop_does_not_sleep_while_before_says_readable),
-        cmocka_unit_test(untrusted_text_is_escaped_and_cut_in_whole_escapes),
         cmocka_unit_test(a_site_is_heard_only_so_often_a_minute),
     };
 

@@ -12,7 +12,6 @@
 #include "err.h"
 #include "kernelspec.h"
 #include "launcher_options.h"
-#include "log.h"
 #include "session.h"
 #include "session_limits.h"
 
@@ -123,32 +122,6 @@ static void a_kernelspec_lies_beneath_its_directory(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* ---- log ---- */
-
-static void untrusted_text_cannot_break_out_of_its_quotes(void **state)
-{
-    (void)state;
-    assert_string_equal(LOG_QUOTED("a\"b\\\n\x1b[2J\xc3\xa4"),
-                        "\"a\\\"b\\\\\\x0a\\x1b[2J\\xc3\\xa4\"");
-}
-
-static void quoted_text_is_cut_at_any_size(void **state)
-{
-    (void)state;
-    char text[600];
-
-    memset(text, '\x01', sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    for (size_t size = 16; size < 400; size++) {
-        char out[400];
-
-        memset(out, 'z', sizeof out);
-        log_quote(out, size, text);
-        assert_true(strlen(out) < size);
-        assert_string_equal(out + strlen(out) - 4, "...\"");
-    }
-}
-
 /* ---- the table ---- */
 
 static void an_index_is_free_again_after_its_session(void **state)
@@ -227,8 +200,6 @@ int main(void)
         cmocka_unit_test(every_limit_has_a_maximum_and_a_name),
         cmocka_unit_test(a_maximum_never_lies_below_its_default),
         cmocka_unit_test(a_kernelspec_lies_beneath_its_directory),
-        cmocka_unit_test(untrusted_text_cannot_break_out_of_its_quotes),
-        cmocka_unit_test(quoted_text_is_cut_at_any_size),
         cmocka_unit_test(an_index_is_free_again_after_its_session),
         cmocka_unit_test(leaves_and_stops_are_bounded),
         cmocka_unit_test(options_that_are_missing_or_wrong_are_named),
