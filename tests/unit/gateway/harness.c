@@ -322,3 +322,15 @@ void until(_Atomic int *value, int want)
     }
     fail_msg("%d did not become %d", *value, want);
 }
+
+void expect(struct harness *h, const char *method, const char *path, const char *body, int status,
+            const char *part)
+{
+    struct reply r;
+
+    ask(h, method, path, body, &r);
+    if (r.status != status || (part != NULL && strstr(r.body, part) == NULL))
+        fail_msg("%s %s %s: %d %s\n(wanted %d %s)", method, path, body != NULL ? body : "",
+                 r.status, r.body, status, part != NULL ? part : "");
+    reply_free(&r);
+}

@@ -42,6 +42,9 @@ int ended(int fd); /* 1 when the peer closes (or resets) within the deadline; dr
 void reply_free(struct reply *r);
 /* One request with the token on a connection of its own. */
 int ask(struct harness *h, const char *method, const char *path, const char *body, struct reply *r);
+/* One request as ask(); fails unless status and, unless NULL, a part of the body are as given. */
+void expect(struct harness *h, const char *method, const char *path, const char *body, int status,
+            const char *part);
 const char *reply_header(const struct reply *r, const char *name); /* static copy, or NULL */
 
 /* Waits until *value is want. */

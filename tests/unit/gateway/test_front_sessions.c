@@ -15,18 +15,6 @@
 #define K2    "00000000-0000-4000-8000-000000000002"
 #define GHOST "99999999-9999-4999-8999-999999999999"
 
-static void expect(struct harness *h, const char *method, const char *path, const char *body,
-                   int status, const char *part)
-{
-    struct reply r;
-
-    ask(h, method, path, body, &r);
-    if (r.status != status || (part != NULL && strstr(r.body, part) == NULL))
-        fail_msg("%s %s %s: %d %s\n(wanted %d %s)", method, path, body != NULL ? body : "",
-                 r.status, r.body, status, part != NULL ? part : "");
-    reply_free(&r);
-}
-
 /* The path of the session that the body makes. */
 static void make(struct harness *h, const char *body, char path[128])
 {
