@@ -33,7 +33,8 @@ struct serve_options {
 
     int token_made;   /* 1: a random token was made, to be told to the user */
     char **storage;   /* owned: copies of argv that the strings above borrow */
-    char *token_text; /* owned: token from file, environment or chance */
+    char *token_text; /* owned: token from environment or chance, or from what is no plain file */
+    int token_live;   /* 1: token_file is a plain file, read when the settings are written */
     char *base_text;  /* owned: base URL with its final slash */
 };
 
