@@ -61,6 +61,14 @@ static const struct option_spec specs[] = {
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 
+    MILLI(
+        "cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
+        "end kernels that were idle for so long and that no client is connected to; 0: never (0)"),
+    MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
+          "pause between two looks for idle kernels (300)"),
+    FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
+    FLAG("cull-busy", cull_busy, "cull also kernels that are at work"),
+
     TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
     TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
     TEXT("allow-headers", "VALUE", allow_headers, "CORS: Access-Control-Allow-Headers"),
@@ -82,10 +90,6 @@ static const struct option_spec specs[] = {
 
     LATER("prespawn"),
     LATER("seed-notebook"),
-    LATER("cull-idle-timeout"),
-    LATER("cull-interval"),
-    LATER("cull-connected"),
-    LATER("cull-busy"),
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),
@@ -250,6 +254,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .listen = "127.0.0.1:8888",
         .kernel_info_timeout_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
+        .cull_idle_timeout_ms = SERVE_UNSET,
+        .cull_interval_ms = SERVE_UNSET,
         .memory_mb = SERVE_UNSET,
         .cpu_millis = SERVE_UNSET,
         .pids = SERVE_UNSET,

@@ -66,11 +66,15 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
-    uint64_t max_kernels, info_ms;
+    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
     if (rc == 0)
         rc = settings_number(blob, "kernel-info-timeout-ms", 0, &info_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "cull-idle-timeout-ms", 0, &cull_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "cull-interval-ms", 0, &cull_interval_ms, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
@@ -79,6 +83,10 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         .env_allow = settings_text(blob, "env-allow", NULL),
         .runtime = settings_text(blob, "runtime", NULL),
         .private_dir_fd = -1,
+        .cull = { .idle_ms = cull_ms,
+                  .interval_ms = cull_interval_ms,
+                  .connected = settings_flag(blob, "cull-connected"),
+                  .busy = settings_flag(blob, "cull-busy") },
         .handshake_ms = info_ms,
     };
     read_env(s, blob);

@@ -79,6 +79,7 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
 
 void kernel_run_ended(struct kernel *k, const struct query *q)
 {
+    activity_touch(&k->activity, kernel_now(k));
     if (q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED)
         return;
     log_info("run_ended", "kernel=%s run=%llu state=%s interrupts=%u", k->id,

@@ -19,6 +19,8 @@
  *   max-kernels             number
  *   env-allow               comma list of names a request may set
  *   env.NAME                value of a variable of the server's environment that kernels get
+ *   cull-idle-timeout-ms cull-interval-ms        numbers
+ *   cull-connected cull-busy                     1
  *   kernel-info-timeout-ms ws-ping-interval-ms   numbers
  *   allow-origin allow-credentials allow-headers allow-methods expose-headers
  *   cors-max-age            sent as given
