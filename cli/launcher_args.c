@@ -73,6 +73,10 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "--settings-fd=4");
     add(&a, "--ready-fd=5");
     add(&a, "--dir-fd=6");
+    if (o->log_format != NULL)
+        add(&a, "--log-format=%s", o->log_format);
+    if (o->log_level != NULL)
+        add(&a, "--log-level=%s", o->log_level);
     add_sessions(&a, o->max_kernels);
     add_limits(&a, o);
     return a.list;

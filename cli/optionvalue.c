@@ -54,6 +54,32 @@ int optionvalue_seconds(const char *option, const char *value, struct err *e)
     return 0;
 }
 
+static int one_of(const char *option, const char *value, const char *names, struct err *e)
+{
+    const char *at = value != NULL && *value != '\0' ? strstr(names, value) : NULL;
+    size_t n = value != NULL ? strlen(value) : 0;
+
+    if (value == NULL ||
+        (at != NULL && (at == names || at[-1] == ' ') && (at[n] == ',' || at[n] == '\0')))
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.32s' is none of %s", option, value, names);
+}
+
+int optionvalue_log_format(const char *option, const char *value, struct err *e)
+{
+    return one_of(option, value, "text, json", e);
+}
+
+int optionvalue_log_level(const char *option, const char *value, struct err *e)
+{
+    return one_of(option, value, "debug, info, warn, error", e);
+}
+
+int optionvalue_access_log(const char *option, const char *value, struct err *e)
+{
+    return one_of(option, value, "auto, debug, info, off", e);
+}
+
 /* Calls good() for each item; an empty item is none. */
 static int each(const char *list, int (*good)(const char *item, size_t n))
 {

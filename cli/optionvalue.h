@@ -23,5 +23,8 @@ int optionvalue_kernels(const char *option, const char *value, struct err *e) MU
 
 /* A comma list of names of environment variables. */
 int optionvalue_variables(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_log_format(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_log_level(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_access_log(const char *option, const char *value, struct err *e) MUST_CHECK;
 
 #endif

@@ -71,13 +71,10 @@ static int place_fds(const int *fds, unsigned count, int *status_fd)
 static void run_child(char *const *argv, char *const *env, const int *fds, unsigned count,
                       int *status_fd, pid_t parent)
 {
-    sigset_t hangup;
+    sigset_t none;
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    /* Stays blocked until the program has a place for it: it must not end by one that
-     * comes a moment after its start. */
-    sigemptyset(&hangup);
-    sigaddset(&hangup, SIGHUP);
+    sigemptyset(&none);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || setsid() < 0)
         return;
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(2, 1) < 0 || chdir("/") < 0)
@@ -85,7 +82,7 @@ static void run_child(char *const *argv, char *const *env, const int *fds, unsig
     if (place_fds(fds, count, status_fd) < 0)
         return;
     signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &hangup, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     execve(argv[0], argv, env);
 }
 

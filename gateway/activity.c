@@ -23,16 +23,10 @@ static int is_tracked(const char *type)
     return 1;
 }
 
-void activity_touch(struct activity *a, struct activity_now now)
-{
-    a->last_us = now.us;
-    a->last_ms = now.ms;
-}
-
-void activity_start(struct activity *a, struct activity_now now)
+void activity_start(struct activity *a, uint64_t now_us)
 {
     a->state = ACTIVITY_STARTING;
-    activity_touch(a, now);
+    a->last_us = now_us;
 }
 
 static void take_status(struct activity *a, int tracked, const char *state)
@@ -48,14 +42,14 @@ static void take_status(struct activity *a, int tracked, const char *state)
 }
 
 void activity_message(struct activity *a, const char *type, const char *parent_type,
-                      const char *execution_state, struct activity_now now)
+                      const char *execution_state, uint64_t now_us)
 {
     /* The welcome of a subscription has no parent and is nobody's doing. */
     if (strcmp(type, "iopub_welcome") == 0)
         return;
     int parent_tracked = is_tracked(parent_type); /* "no parent" is tracked */
     if (is_tracked(type) || parent_tracked || a->state == ACTIVITY_BUSY)
-        activity_touch(a, now);
+        a->last_us = now_us;
     if (strcmp(type, "status") == 0)
         take_status(a, parent_tracked, execution_state);
 }

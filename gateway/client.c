@@ -7,6 +7,7 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
+#include "origin.h"
 #include "ownmsg.h"
 #include "seat.h"
 
@@ -147,6 +148,8 @@ int client_attach(struct kernel *k, const char *session_id, const struct client_
     buf_init(&c->header, OWNMSG_MAX);
     buf_init(&c->content, OWNMSG_MAX);
     s->client = c;
+    s->origin = origin_drop(s->origin);
+    s->origin = origin_hold(origin_now());
     k->connections++;
     call_later(c); /* what it missed */
     *ret = c;

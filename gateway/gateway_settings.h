@@ -4,25 +4,23 @@
 
 #include "buf.h"
 #include "front.h"
+#include "logline.h"
 #include "sessions.h"
 
 struct err;
 
 struct gateway_settings {
-    struct buf page; /* owned; everything else borrows from it */
-    uint64_t version;
+    struct buf blob; /* owned; everything else borrows from it */
     struct front_config front;
     struct sessions_policy policy; /* without private_dir_fd */
     const char *kernel_path, *allowed_kernels, *default_kernel;
     char **env_server; /* owned array */
     int keep_kernels;
+    enum logline_format log_format;
+    enum logline_level log_level;
 };
 
-/* -EAGAIN while the supervisor writes: it tells when it is done (SIGHUP). */
 int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) MUST_CHECK;
-/* The same from a blob that is in memory. */
-int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
-                           struct err *e) MUST_CHECK;
 void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
 
 #endif

@@ -26,6 +26,7 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->session = s;
     k->number = ++numbers;
     memcpy(k->id, id, sizeof k->id);
+    k->origin = origin_hold(origin_now());
     k->run_dir_fd = -1;
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
     k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, sessions_quota(s->all), NULL);
@@ -33,15 +34,15 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     recipe_init(&k->recipe);
-    activity_start(&k->activity, kernel_now(k));
+    activity_start(&k->activity, clock_realtime_us());
     session_add_kernel(s, k);
     return k;
 }
 
-struct activity_now kernel_now(const struct kernel *k)
+void kernel_asked_by(struct kernel *k, struct origin *o)
 {
-    return (struct activity_now){ .us = clock_realtime_us(),
-                                  .ms = loop_now_ms(sessions_loop(k->all)) };
+    origin_drop(k->origin);
+    k->origin = origin_hold(o);
 }
 
 static void free_waiters(struct waiter **list)
@@ -70,6 +71,7 @@ void kernel_free(struct kernel *k)
     k->log = eventlog_free(k->log);
     k->queries = queries_free(k->queries);
     recipe_free(&k->recipe);
+    kernel_asked_by(k, NULL);
     session_remove_kernel(k->session, k);
     free(k);
 }
@@ -130,9 +132,11 @@ void waiters_call(struct waiter **list, struct kernel *k, const struct err *e)
 
 /* ---- what REST tells ---- */
 
-int kernel_works(const struct kernel *k)
+/* A cell that holds the interpreter lock cannot say busy: what was sent and not
+ * answered counts too. */
+static int works(const struct kernel *k)
 {
-    return k->adopted || queries_runs(k->queries) > 0 || k->activity.state == ACTIVITY_BUSY;
+    return queries_runs(k->queries) > 0 || k->activity.state == ACTIVITY_BUSY;
 }
 
 static const char *state_of(const struct kernel *k)
@@ -153,7 +157,7 @@ static const char *state_of(const struct kernel *k)
     case KERNEL_ALIVE:
         break;
     }
-    if (kernel_works(k))
+    if (works(k))
         return "busy";
     return heartbeat_loss(k->heartbeat) == LIVENESS_WELL ? activity_name(k->activity.state)
                                                          : "unresponsive";
@@ -210,7 +214,7 @@ void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint6
 
 static int is_at_work(void *arg)
 {
-    return kernel_works(arg);
+    return works(arg);
 }
 
 void kernel_watch_heart(struct kernel *k)
@@ -309,6 +313,7 @@ void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t 
         done(arg, token, NULL, &e);
         return;
     }
+    kernel_asked_by(k, origin_now());
     waiter_add(&k->restarted, done, arg, token);
     k->reason[0] = '\0';
     k->restarts.deaths = 0;

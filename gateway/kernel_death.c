@@ -169,7 +169,6 @@ void kernel_exited(struct kernel *k)
     k->process = 0;
     k->was_ready = k->ready;
     k->ready = 0;
-    k->adopted = 0;
     if (k->link != NULL)
         link_peer_ended(k->link);
     if (k->phase == KERNEL_STOPPING || k->phase == KERNEL_CLEARING || k->phase == KERNEL_DRAINING)
@@ -206,7 +205,7 @@ void kernel_refuse(struct kernel *k, const char *why)
 
 void kernel_start_failed(struct kernel *k, const struct err *e)
 {
-    log_warn("kernel_start", "kernel=%s error=\"%s\"", k->id, e->msg);
+    kernel_start_ended(k, e->msg);
     kernel_disconnect(k);
     if (k->goal == KERNEL_DELETE) {
         kernel_leave(k);

@@ -138,7 +138,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
             return;
         }
     }
-    activity_message(&k->activity, n.type, n.parent_type, state, kernel_now(k));
+    activity_message(&k->activity, n.type, n.parent_type, state, clock_realtime_us());
     /* The gateway's own question for the state is no client's affair: some count
      * idles (T18). Its interrupt and shutdown requests are. */
     if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
@@ -300,12 +300,17 @@ void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *
                        const struct jmsg_facts *f)
 {
     struct kernel *k = s->kernel;
-    struct query q = { .seat = s->number, .channel = channel, .header = m->header };
+    struct query q = { .seat = s->number,
+                       .channel = channel,
+                       .header = m->header,
+                       .sent_us = clock_monotonic_us(),
+                       .origin = s->origin };
 
     copy(f->header.msg_id, q.id, sizeof q.id);
     copy(f->header.session, q.session, sizeof q.session);
     copy(f->header.msg_type, q.type, sizeof q.type);
     copy(f->header.subshell_id, q.subshell, sizeof q.subshell);
+    origin_make_span(q.span_id);
     q.is_run = channel == CHANNEL_SHELL && strcmp(q.type, "execute_request") == 0;
     q.allow_stdin = q.is_run ? stdin_allowed(m) : 1;
     if (strcmp(q.type, "shutdown_request") == 0)

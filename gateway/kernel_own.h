@@ -9,6 +9,7 @@
 #include "heartbeat.h"
 #include "kernel.h"
 #include "launchclient.h"
+#include "origin.h"
 #include "query.h"
 #include "recipe.h"
 #include "restarts.h"
@@ -59,6 +60,8 @@ struct kernel {
     struct loop_timer *timer;     /* of the phase */
     struct loop_timer *run_timer; /* grace times and repeated interrupts */
 
+    struct origin *origin;      /* owned hold: who asked for the start under way; or NULL */
+    uint64_t start_us;          /* CLOCK_MONOTONIC, when the last start began */
     unsigned generation;        /* of the process */
     int process;                /* 1: started and its exit was not told */
     int run_dir_fd;             /* owned: of this generation, of a foreign kernel */
@@ -78,10 +81,6 @@ struct kernel {
     uint64_t next_seat;
     struct queries *queries;
     struct activity activity;
-    uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
-    int noted_busy;
-    int adopted_busy;    /* it was at work when its last gateway noted it */
-    uint64_t adopted_ms; /* when its shell was asked whether it is free */
     struct restarts restarts;
     unsigned connections;
     uint64_t iopub_ms; /* when it published last */
@@ -111,13 +110,10 @@ struct kernel *kernel_new(struct session *s, const char *id); /* adds itself to 
 void kernel_free(struct kernel *k);
 /* A kernel that is gone is freed after its last client. */
 void kernel_client_left(struct kernel *k);
+void kernel_asked_by(struct kernel *k, struct origin *o);     /* NULL: by nobody */
 void kernel_phase(struct kernel *k, enum kernel_phase phase); /* also ends the phase's timer */
 void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn);
 const char *kernel_phase_name(enum kernel_phase p);
-/* A cell that holds the interpreter lock cannot say busy: what was sent and not
- * answered counts too, and so does what an adopted kernel may still do. */
-int kernel_works(const struct kernel *k);
-struct activity_now kernel_now(const struct kernel *k);
 /* Signals to the process group; a failure is logged. */
 void kernel_signal(struct kernel *k, int signo);
 /* The signal or message itself, when the kernel is ready for it. */
@@ -129,7 +125,9 @@ void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t 
 void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);
 
 /* ---- kernel_start.c ---- */
-void kernel_start(struct kernel *k);          /* opens the session when that is due */
+void kernel_start(struct kernel *k); /* opens the session when that is due */
+/* The process runs, or could not be started: error has the text. */
+void kernel_start_ended(struct kernel *k, const char *error);
 void kernel_session_opened(struct kernel *k); /* the sandbox that was waited for is there */
 /* The launcher could not make the sandbox or the process. */
 void kernel_launch_failed(struct kernel *k, int code, const char *text);

@@ -20,7 +20,6 @@ enum {
     KERNEL_NUMBER = 1, /* of the session's only kernel */
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
-    SHELL_FREE_MS = 1000, /* an adopted kernel that answers later was at work */
     GIVE_UP_MS =
         60000, /* a kernel that says nothing gets its clients' messages without proof of iopub */
 };
@@ -71,10 +70,6 @@ static int write_note(struct kernel *k, struct err *e)
         .sockets_fd = k->recipe.sockets_fd,
         .interrupt_by_message = k->recipe.interrupt_by_message,
         .generation = k->generation,
-        .cull_ms = k->recipe.cull_ms,
-        .last_us = k->activity.last_us,
-        .last_ms = k->activity.last_ms,
-        .busy = kernel_works(k),
     };
     autobuf struct buf out = { 0 };
     autoclose int recipe_fd = -1;
@@ -101,8 +96,6 @@ void kernel_note(struct kernel *k)
 {
     struct err e = { 0 };
 
-    k->noted_ms = k->activity.last_ms;
-    k->noted_busy = kernel_works(k);
     if (write_note(k, &e) < 0)
         log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
 }
@@ -118,14 +111,9 @@ static void on_ready(void *arg)
 {
     struct kernel *k = arg;
 
-    /* Its shell is free: whatever ran under the gateway before is over, perhaps only now. */
-    if (k->adopted) {
-        struct activity_now now = kernel_now(k);
-
+    /* Its shell is free: whatever ran under the gateway before is over. */
+    if (k->adopted)
         k->activity.state = ACTIVITY_IDLE;
-        if (k->adopted_busy || now.ms - k->adopted_ms > SHELL_FREE_MS)
-            activity_touch(&k->activity, now);
-    }
     k->adopted = 0;
     kernel_is_ready_now(k);
 }
@@ -236,6 +224,20 @@ void kernel_await_sockets(struct kernel *k)
 
 /* ---- the process ---- */
 
+void kernel_start_ended(struct kernel *k, const char *error)
+{
+    struct origin *before = origin_enter(k->origin);
+    uint64_t took_us = clock_monotonic_us() - k->start_us;
+
+    if (error == NULL)
+        log_info("kernel_started", "kernel=%s generation=%u duration_us=%llu", k->id, k->generation,
+                 (unsigned long long)took_us);
+    else
+        log_warn("kernel_start", "kernel=%s error=\"%s\"", k->id, error);
+    origin_enter(before);
+    kernel_asked_by(k, NULL);
+}
+
 static void on_started(void *arg, uint64_t number, struct launch_answer *a)
 {
     struct kernel *k = sessions_by_number(arg, number);
@@ -250,7 +252,7 @@ static void on_started(void *arg, uint64_t number, struct launch_answer *a)
     restarts_started(&k->restarts, loop_now_ms(sessions_loop(k->all)));
     if (a->fd_count == 1)
         k->run_dir_fd = take_fd(&a->fds[0]);
-    log_info("kernel_started", "kernel=%s generation=%u", k->id, k->generation);
+    kernel_start_ended(k, NULL);
     if (k->goal == KERNEL_RESTART)
         k->goal = KERNEL_RUN;
     if (k->recipe.sockets_fd) {
@@ -369,7 +371,7 @@ static void start_process(struct kernel *k)
     struct err e = { 0 };
 
     kernel_phase(k, KERNEL_STARTING);
-    activity_start(&k->activity, kernel_now(k));
+    activity_start(&k->activity, clock_realtime_us());
     if (ask_start(k, &e) < 0)
         kernel_start_failed(k, &e);
 }
@@ -386,6 +388,7 @@ void kernel_start(struct kernel *k)
 {
     struct err e = { 0 };
 
+    k->start_us = clock_monotonic_us();
     kernel_phase(k, KERNEL_CREATING);
     int rc = session_open(k->session, &e);
     if (rc < 0)

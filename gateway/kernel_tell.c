@@ -79,11 +79,21 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
 
 void kernel_run_ended(struct kernel *k, const struct query *q)
 {
-    activity_touch(&k->activity, kernel_now(k));
-    if (q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED)
+    int usual = q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED;
+    enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
+    struct logline l;
+
+    if (!log_enabled(level))
         return;
-    log_info("run_ended", "kernel=%s run=%llu state=%s interrupts=%u", k->id,
-             (unsigned long long)q->number, run_state_name(q->run.state), q->run.interrupts);
+    log_begin(&l, level, "run_ended");
+    logline_string(&l, "kernel", view_cstr(k->id));
+    logline_uint(&l, "generation", k->generation);
+    logline_uint(&l, "run", q->number);
+    logline_string(&l, "state", view_cstr(run_state_name(q->run.state)));
+    logline_uint(&l, "interrupts", q->run.interrupts);
+    logline_uint(&l, "duration_us", clock_monotonic_us() - q->sent_us);
+    origin_child_fields(q->origin, q->span_id, &l);
+    log_end(&l);
 }
 
 /* An execution that the end of its process leaves without an answer. */

@@ -103,6 +103,14 @@ uint64_t loop_now_ms(const struct loop *l)
     return uv_now(&l->uv);
 }
 
+uint64_t clock_monotonic_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 uint64_t clock_realtime_us(void)
 {
     struct timespec t;

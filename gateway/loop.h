@@ -33,6 +33,7 @@ void *loop_uv(struct loop *l); /* the uv_loop_t *, for connection and channel fi
 
 uint64_t loop_now_ms(const struct loop *l); /* CLOCK_MONOTONIC of this turn */
 uint64_t clock_realtime_us(void);           /* CLOCK_REALTIME, microseconds since 1970 */
+uint64_t clock_monotonic_us(void);          /* CLOCK_MONOTONIC, now */
 
 /* Runs fn once, delay_ms from now; a repeat of 0 means once. */
 struct loop_timer *loop_timer_start(struct loop *l, uint64_t delay_ms, uint64_t repeat_ms,

@@ -66,6 +66,7 @@ struct query *queries_add(struct queries *q, const struct query *what)
     }
     struct query *r = xcalloc(1, sizeof *r);
     *r = *what;
+    origin_hold(r->origin);
     r->header = (struct view){ (uint8_t *)view_dup(what->header), what->header.n };
     q->runs += what->is_run != 0;
     r->number = ++q->next_number;
@@ -92,6 +93,7 @@ void queries_remove(struct queries *q, struct query *r)
     r->next->prev = r->prev;
     if (r->is_run && !r->counted_out)
         q->runs--;
+    origin_drop(r->origin);
     free((void *)(uintptr_t)r->header.p);
     free(r);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "client.h"
+#include "origin.h"
 #include "run.h"
 
 struct queries;
@@ -33,6 +34,9 @@ struct query {
     int is_run;
     int counted_out; /* its run has ended and is no longer counted */
     struct run run;
+    uint64_t sent_us;      /* CLOCK_MONOTONIC */
+    struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */
+    uint8_t span_id[TRACE_SPAN_BYTES];
     struct view header; /* owned copy: what a message of ours names as its parent */
 };
 
@@ -40,7 +44,7 @@ struct queries *queries_new(void);
 struct queries *queries_free(struct queries *q);
 
 /* Adds a copy of what is filled in (channel, seat, id, session, type, subshell,
- * allow_stdin, is_run, header, which is copied). NULL when the seat has too
+ * allow_stdin, is_run, origin, header, which is copied). NULL when the seat has too
  * many unfinished runs. Of a seat with too many others the oldest is forgotten. */
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat. */

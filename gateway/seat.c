@@ -9,6 +9,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "origin.h"
 
 static void on_message(void *arg, const struct view *frames, size_t count)
 {
@@ -135,6 +136,7 @@ void seat_end(struct seat *s)
         s->kernel->seats = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
+    s->origin = origin_drop(s->origin);
     free(s->sid);
     free(s);
 }

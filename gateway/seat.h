@@ -15,6 +15,7 @@ struct client;
 struct jmsg;
 struct jmsg_facts;
 struct kernel;
+struct origin;
 struct seat;
 struct view;
 struct zsocket;
@@ -51,6 +52,7 @@ struct seat {
     int returns;           /* the client gave a session_id: it may come back */
     struct client *client; /* borrowed; NULL while parked */
     uint64_t parked_ms;
+    struct origin *origin; /* owned hold: of the socket that sat down last; or NULL */
     struct eventlog_cursor cursor;
     char identity[33]; /* of this generation's DEALERs */
     struct seat_dealer dealers[SEAT_DEALERS];

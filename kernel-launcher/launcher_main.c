@@ -138,8 +138,10 @@ static int run(int argc, char **argv, struct err *e)
     struct sandbox_host *host = NULL;
     int rc = launcher_options_read(argc, argv, &o, e);
 
-    if (rc == 0)
+    if (rc == 0) {
+        log_setup(o.format, o.level);
         rc = close_on_exec(e);
+    }
     if (rc == 0)
         rc = raise_nofile(e);
     if (rc < 0)

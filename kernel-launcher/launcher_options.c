@@ -36,6 +36,8 @@ static const struct option_spec specs[] = {
     FD("settings-fd", settings_fd),
     FD("ready-fd", ready_fd),
     FD("dir-fd", dir_fd),
+    TEXT("log-format", log_format, "text or json"),
+    TEXT("log-level", log_level, "debug, info, warn or error"),
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
 
@@ -60,7 +62,9 @@ static const struct option_spec specs[] = {
 
 int launcher_options_read(int argc, char **argv, struct launcher_options *ret, struct err *e)
 {
-    struct launcher_options o = { .sessions_max = 1024, .deadline_max_s = 30 * 24 * 3600 };
+    struct launcher_options o = { .sessions_max = 1024,
+                                  .deadline_max_s = 30 * 24 * 3600,
+                                  .level = LOGLINE_INFO };
     int rc = options_parse(specs, sizeof specs / sizeof specs[0], argc, argv, &o, NULL, e);
 
     if (rc < 0)
@@ -71,6 +75,9 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
                      o.settings_fd == 0 || o.ready_fd == 0 || o.dir_fd == 0))
         return err_set(e, EINVAL,
                        "options --gateway, --kernel-path and the four --...-fd are needed");
+    if ((o.log_format != NULL && !logline_format_of(o.log_format, &o.format)) ||
+        (o.log_level != NULL && !logline_level_of(o.log_level, &o.level)))
+        return err_set(e, EINVAL, "options --log-format and --log-level: no such value");
     *ret = o;
     return 0;
 }

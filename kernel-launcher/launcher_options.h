@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "logline.h"
 
 struct err;
 struct launch_limits;
@@ -21,6 +22,9 @@ struct launcher_options {
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd;
     uint64_t sessions_max, deadline_max_s;
     struct limit_options defaults, maxima;
+    const char *log_format, *log_level; /* NULL: text, info */
+    enum logline_format format;         /* what they say */
+    enum logline_level level;
 };
 
 int launcher_options_read(int argc, char **argv, struct launcher_options *ret,

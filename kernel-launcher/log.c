@@ -1,93 +1,90 @@
 #include "log.h"
 
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "err.h"
 
-enum { LINE_BYTES = 1024, BURST = 200, PER_SECOND = 50 };
+enum { BURST = 200, PER_SECOND = 50 };
 
 static struct {
+    enum logline_format format;
+    enum logline_level level;
     uint64_t refilled_ms;
     unsigned spent; /* lines of the burst */
     unsigned held;
-} bucket;
+} out = { .level = LOGLINE_INFO };
+
+void log_setup(enum logline_format format, enum logline_level level)
+{
+    out.format = format;
+    out.level = level;
+}
 
 static int allowed(void)
 {
     uint64_t now = clock_ms();
-    uint64_t back = (now - bucket.refilled_ms) * PER_SECOND / 1000;
+    uint64_t back = (now - out.refilled_ms) * PER_SECOND / 1000;
 
     if (back > 0) {
-        bucket.spent = back < bucket.spent ? bucket.spent - (unsigned)back : 0;
-        bucket.refilled_ms = now;
+        out.spent = back < out.spent ? out.spent - (unsigned)back : 0;
+        out.refilled_ms = now;
     }
-    if (bucket.spent >= BURST)
+    if (out.spent >= BURST)
         return 0;
-    bucket.spent++;
+    out.spent++;
     return 1;
+}
+
+static void begin(struct logline *l, enum logline_level level, const char *event)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    const struct logline_head head = {
+        .realtime_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000,
+        .level = level,
+        .process = "launcher",
+        .event = event,
+    };
+    logline_begin(l, out.format, &head);
 }
 
 /* A pipe is writable when PIPE_BUF bytes fit, so a line that poll allowed does
  * not block; one that it did not allow is lost and counted. */
-static void write_line(const char *line, size_t n)
+static void end(struct logline *l)
 {
     struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+    struct view line = logline_end(l);
 
-    if (poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0 || write(STDERR_FILENO, line, n) < 0)
-        bucket.held++;
+    if (poll(&p, 1, 0) != 1 || (p.revents & POLLOUT) == 0 ||
+        write(STDERR_FILENO, line.p, line.n) < 0)
+        out.held++;
 }
 
-static size_t append(char *line, size_t n, const char *fmt, va_list ap)
+static void log_line(enum logline_level level, const char *event, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
-static size_t append(char *line, size_t n, const char *fmt, va_list ap)
+static void log_line(enum logline_level level, const char *event, const char *fmt, va_list ap)
 {
-    size_t room = LINE_BYTES - n - 1; /* the newline */
-    int m = vsnprintf(line + n, room, fmt, ap);
+    struct logline l;
 
-    if (m < 0)
-        return n;
-    return n + ((size_t)m < room ? (size_t)m : room - 1);
-}
-
-static size_t appendf(char *line, size_t n, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static size_t appendf(char *line, size_t n, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    n = append(line, n, fmt, ap);
-    va_end(ap);
-    return n;
-}
-
-static void log_line(const char *level, const char *event, const char *fmt, va_list ap)
-    __attribute__((format(printf, 3, 0)));
-static void log_line(const char *level, const char *event, const char *fmt, va_list ap)
-{
-    char line[LINE_BYTES];
-
+    if (level < out.level)
+        return;
     if (!allowed()) {
-        bucket.held++;
+        out.held++;
         return;
     }
-    if (bucket.held > 0) {
-        size_t n = appendf(line, 0, "level=warn event=log_held_back lines=%u", bucket.held);
-
-        bucket.held = 0;
-        line[n++] = '\n';
-        write_line(line, n);
+    if (out.held > 0) {
+        begin(&l, LOGLINE_WARN, "log_held_back");
+        logline_uint(&l, "lines", out.held);
+        out.held = 0;
+        end(&l);
     }
-    size_t n = appendf(line, 0, "level=%s event=%s", level, event);
-    if (fmt[0] != '\0') {
-        n = appendf(line, n, " ");
-        n = append(line, n, fmt, ap);
-    }
-    line[n++] = '\n';
-    write_line(line, n);
+    begin(&l, level, event);
+    logline_fields(&l, fmt, ap);
+    end(&l);
 }
 
 #define LOG_AT(level)                    \
@@ -100,15 +97,15 @@ static void log_line(const char *level, const char *event, const char *fmt, va_l
 
 void log_info(const char *event, const char *fmt, ...)
 {
-    LOG_AT("info");
+    LOG_AT(LOGLINE_INFO);
 }
 
 void log_warn(const char *event, const char *fmt, ...)
 {
-    LOG_AT("warn");
+    LOG_AT(LOGLINE_WARN);
 }
 
 void log_error(const char *event, const char *fmt, ...)
 {
-    LOG_AT("error");
+    LOG_AT(LOGLINE_ERROR);
 }

@@ -8,7 +8,6 @@
 #include "httpconn.h"
 #include "httphead.h"
 #include "jsonwrite.h"
-#include "log.h"
 #include "server.h"
 #include "websocket.h"
 
@@ -17,25 +16,6 @@ enum { HEAD_MAX = 16 * 1024, ERROR_MAX = 8 * 1024 };
 static struct httpconn *httpconn_of(struct request *r)
 {
     return (struct httpconn *)((char *)r - offsetof(struct httpconn, request));
-}
-
-/* One line per request that changes something or went wrong; never the query,
- * which may hold a token. */
-static void log_answer(struct httpconn *h, int status)
-{
-    static struct log_limit limit;
-    const struct http_head *head = h->request.head;
-    char method[HTTP_METHOD_MAX * 4 + 1], path[400];
-
-    if (head == NULL ||
-        (status < 500 && status != 401 && status != 403 && view_equals(head->method, "GET")))
-        return;
-    if (!log_allowed(&limit, 600))
-        return;
-    log_escape(head->method.p, head->method.n, method, sizeof method);
-    log_escape(head->path.p, head->path.n, path, sizeof path);
-    log_info("request", "method=%s path=%s status=%d ms=%llu", method, path, status,
-             (unsigned long long)(loop_now_ms(h->server->loop) - h->since_ms));
 }
 
 static int write_head(struct httpconn *h, const struct answer *a, int close, struct buf *out)
@@ -51,6 +31,8 @@ static int write_head(struct httpconn *h, const struct answer *a, int close, str
         return -1;
     if (buf_addf(out, "Cache-Control: %s\r\n",
                  a->cache_control != NULL ? a->cache_control : "no-store") != 0)
+        return -1;
+    if (buf_addf(out, "X-Request-Id: %s\r\n", h->request.origin->request_id) != 0)
         return -1;
     if (close ? buf_add_str(out, "Connection: close\r\n") != 0
               : (!h->minor && buf_add_str(out, "Connection: keep-alive\r\n") != 0))
@@ -68,7 +50,7 @@ void request_answer(struct request *r, const struct answer *a)
     struct view segments[2];
     autobuf struct buf head;
 
-    log_answer(h, a->status);
+    accesslog_answered(h, a->status, h->head_only || a->status == 204 ? 0 : a->body.n);
     buf_init(&head, HEAD_MAX);
     if (write_head(h, a, close, &head) != 0) {
         conn_abort(h->conn); /* no memory */
@@ -180,14 +162,17 @@ struct websocket *request_upgrade(struct request *r, const char *accept, const c
     char head[512];
     int n = snprintf(head, sizeof head,
                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
-                     "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n%s%s%s\r\n",
-                     accept, protocol != NULL ? "Sec-WebSocket-Protocol: " : "",
+                     "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n"
+                     "X-Request-Id: %s\r\n%s%s%s\r\n",
+                     accept, h->request.origin->request_id,
+                     protocol != NULL ? "Sec-WebSocket-Protocol: " : "",
                      protocol != NULL ? protocol : "", protocol != NULL ? "\r\n" : "");
     struct view segment = { (const uint8_t *)head, (size_t)n };
 
     check(n > 0 && (size_t)n < sizeof head && h->state == HTTPCONN_HANDLER);
     conn_write(h->conn, &segment, 1);
     w = websocket_new(h->server, h->conn, ops, arg);
+    accesslog_opened(h, websocket_account(w));
     httpconn_upgraded(h);
     return w;
 }

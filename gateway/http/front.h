@@ -28,6 +28,8 @@ struct front_config {
     const char *allow_credentials, *allow_headers, *allow_methods, *expose_headers, *max_age;
     const char *allow_hosts; /* comma list of further Host names for a server without a token */
 
+    const char *access_log; /* accesslog_level_of() */
+
     int no_list_kernels; /* GET of the kernel and session lists is 403 */
 
     int ws_ping_set;     /* 1: ws_ping_ms counts even when it is 0 (no pings) */
@@ -48,12 +50,6 @@ struct front_config {
 int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
                 const struct front_config *config, int listen_fd, struct front **ret,
                 struct err *e) MUST_CHECK;
-
-/* Whether front_start() or front_reload() would take it; nothing is changed. */
-int front_check(const struct front_config *config, struct err *e) MUST_CHECK;
-/* Takes over what may change while the server runs: who may ask. Who may not any more
- * loses its connections. On failure everything stays as it was. */
-int front_reload(struct front *f, const struct front_config *config, struct err *e) MUST_CHECK;
 
 /*
  * Stops accepting, lets answers that are being written end (2 s at most), closes

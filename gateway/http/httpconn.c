@@ -11,6 +11,7 @@
 #include "err.h"
 #include "httphead.h"
 #include "httpparse.h"
+#include "peer.h"
 #include "server.h"
 #include "websocket.h"
 
@@ -71,6 +72,8 @@ static void await_head(struct httpconn *h)
     route_match_clear(&h->match);
     httpparse_reset(h->parse);
     h->request.head = NULL;
+    h->request.origin = origin_drop(h->request.origin);
+    h->began_us = 0;
     h->state = HTTPCONN_HEAD;
     h->started = 0;
     h->minor = 1;
@@ -99,12 +102,16 @@ void httpconn_answered(struct httpconn *h, int close)
 static void dispatch(struct httpconn *h)
 {
     uint64_t token = h->request.token;
+    struct origin *own = origin_hold(h->request.origin), *before;
 
     h->request.body = buf_view(&h->body);
     h->request.params = h->match.params;
     h->state = HTTPCONN_HANDLER;
     waiting_add(h);
+    before = origin_enter(own);
     h->match.route->handler(&h->request, h->match.arg);
+    origin_enter(before);
+    origin_drop(own);
     if (h->state == HTTPCONN_HANDLER && h->request.token == token)
         conn_pause(h->conn);
 }
@@ -144,6 +151,7 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
                         h->match.route->flags & ROUTE_OPEN, &h->request.principal, e);
     if (status != 0)
         return status;
+    origin_principal(h->request.origin, h->request.principal.name);
     if (found == 405) {
         err_set(e, HC_EPARSE, "Method Not Allowed");
         return 405;
@@ -164,6 +172,8 @@ static void head_complete(struct httpconn *h)
 
     h->request.head = head;
     h->request.token = ++h->server->next_token;
+    h->request.origin = origin_of_request(head, h->peer);
+    h->began_us = clock_monotonic_us();
     h->keep = head->keep_alive != 0;
     h->minor = head->minor == 1;
     h->head_only = view_equals(head->method, "HEAD");
@@ -188,6 +198,8 @@ static void head_complete(struct httpconn *h)
 static void refuse(struct httpconn *h, int status, const char *message)
 {
     h->keep = 0;
+    if (h->request.origin == NULL)
+        h->request.origin = origin_of_request(NULL, h->peer);
     request_error(&h->request, status, "%s", message);
 }
 
@@ -256,6 +268,7 @@ static void free_httpconn(struct httpconn *h)
     waiting_remove(h);
     body_release(h);
     route_match_clear(&h->match);
+    h->request.origin = origin_drop(h->request.origin);
     h->parse = httpparse_free(h->parse);
     free(h);
 }
@@ -354,6 +367,7 @@ static struct httpconn *httpconn_new(struct server *s, int fd)
     struct httpconn *h = xcalloc(1, sizeof *h);
 
     h->server = h->request.server = s;
+    peer_text(fd, h->peer, sizeof h->peer);
     h->parse = httpparse_new(NULL);
     h->minor = 1;
     buf_init(&h->body, SIZE_MAX / 2); /* bounded by route and server */

@@ -7,6 +7,7 @@
 
 #include "conn.h"
 #include "httpchunk.h"
+#include "origin.h"
 #include "request.h"
 #include "router.h"
 
@@ -32,6 +33,8 @@ struct httpconn {
     enum httpconn_state state;
     uint64_t since_ms;    /* when the state, or the head's first byte, came */
     uint64_t progress_ms; /* last byte of the body */
+    uint64_t began_us;    /* when the head was complete; 0 before */
+    char peer[ORIGIN_PEER_MAX];
     struct route_match match;
     struct httpconn *prev_waiting, *next_waiting;
     unsigned started : 1;   /* a byte of the head has come */

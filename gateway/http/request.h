@@ -16,6 +16,7 @@
 struct err;
 struct http_head;
 struct jsonwrite;
+struct origin;
 struct server;
 struct websocket;
 struct websocket_ops;
@@ -25,7 +26,8 @@ struct request {
     const char *const *params;    /* of the route's pattern, decoded */
     struct view body;             /* whole */
     struct principal principal;
-    uint64_t token; /* never 0, never used again */
+    struct origin *origin; /* hold it to keep it */
+    uint64_t token;        /* never 0, never used again */
     struct server *server;
 };
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "accesslog.h"
 #include "cleanup.h"
 
 struct auth;
@@ -38,6 +39,7 @@ struct server {
     char *headers;         /* owned: lines that every answer carries */
     char *preflight;       /* owned: lines that answers to OPTIONS carry beside them */
     struct server_limits limits;
+    enum accesslog_level access;
     struct loop_poll *poll;
     int listen_fd;            /* borrowed */
     int spare_fd;             /* given up when descriptors run out, to refuse politely */
@@ -59,10 +61,6 @@ int server_listen(struct server *s, int listen_fd, struct err *e) MUST_CHECK;
 void server_stop(struct server *s);
 unsigned server_connections(const struct server *s);
 void server_abort(struct server *s); /* closes what is left */
-
-/* Takes auth in place of the one before. Who may not ask any more loses its
- * connections: what waits is answered 401, WebSockets are closed with 1008. */
-void server_change_auth(struct server *s, struct auth *auth);
 
 /* The Date field's value of now. */
 const char *server_date(void);

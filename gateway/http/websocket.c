@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "accesslog.h"
 #include "conn.h"
 #include "err.h"
 #include "server.h"
@@ -17,6 +18,7 @@ struct websocket {
     struct wsframe *frames;
     const struct websocket_ops *ops;
     void *arg;
+    struct accesslog_socket account;
     size_t assembling; /* bytes of the message that is being received, or is held */
     uint64_t heard_ms, ping_ms, close_ms;
     unsigned closing : 1;  /* our Close is sent */
@@ -46,6 +48,10 @@ void websocket_send(struct websocket *w, enum ws_opcode opcode, const struct vie
         return;
     for (size_t i = 0; i < count; i++)
         total += segments[i].n;
+    if (opcode == WS_TEXT || opcode == WS_BINARY) {
+        w->account.messages_out++;
+        w->account.bytes_out += total;
+    }
     head.n = ws_header_encode(opcode, 1, total, header);
     conn_write(w->conn, &head, 1);
     conn_write(w->conn, segments, count);
@@ -58,6 +64,7 @@ static void send_close(struct websocket *w, int code)
 
     if (code != 0)
         v.n = ws_close_encode(code, (struct view){ 0 }, payload);
+    accesslog_closing(&w->account, "server", code != 0 ? code : WS_NO_STATUS);
     websocket_send(w, WS_CLOSE, &v, 1);
     w->closing = 1;
 }
@@ -91,13 +98,16 @@ static void on_peer_close(struct websocket *w, struct view payload)
     struct ws_close asked;
     int answer = 0;
 
-    if (ws_close_parse(payload, &asked, &answer, NULL) == 0 && asked.code == WS_NO_STATUS)
-        answer = 0;
+    if (ws_close_parse(payload, &asked, &answer, NULL) == 0) {
+        accesslog_closing(&w->account, "client", asked.code);
+        if (asked.code == WS_NO_STATUS)
+            answer = 0;
+    }
     end(w, answer);
 }
 
-/* A data message; it may be kept for later. */
-static void on_message(struct websocket *w)
+/* A data message; it may be kept for later, and then comes again. */
+static void on_message(struct websocket *w, int again)
 {
     struct view payload;
     int rc = 0;
@@ -109,6 +119,10 @@ static void on_message(struct websocket *w)
         return;
     }
     payload.p = wsframe_payload(w->frames, &payload.n);
+    if (!again) {
+        w->account.messages_in++;
+        w->account.bytes_in += payload.n;
+    }
     rc = w->ops->message(w->arg, wsframe_opcode(w->frames) == WS_TEXT, payload);
     w->held = rc == -EAGAIN && !w->closing;
     if (w->held)
@@ -132,7 +146,7 @@ static void on_frame(struct websocket *w)
         break;
     case WS_TEXT:
     case WS_BINARY:
-        on_message(w);
+        on_message(w, 0);
         break;
     default: /* a pong is a sign of life like every byte */
         break;
@@ -175,7 +189,7 @@ void websocket_resume(struct websocket *w)
     if (!w->held || conn_ended(w->conn))
         return;
     w->held = 0;
-    on_message(w);
+    on_message(w, 1);
     if (w->held || conn_ended(w->conn))
         return;
     wsframe_release(w->frames);
@@ -199,7 +213,10 @@ static void on_drained(void *arg)
 
 static void on_eof(void *arg)
 {
-    end(arg, 0);
+    struct websocket *w = arg;
+
+    accesslog_closing(&w->account, "client", ACCESSLOG_NO_HANDSHAKE);
+    end(w, 0);
 }
 
 /* ---- clocks --------------------------------------------------------------- */
@@ -220,6 +237,7 @@ static void on_tick(void *arg, uint64_t now)
         w->heard_ms = now; /* we are not listening */
     alive = w->heard_ms > conn_drain_ms(w->conn) ? w->heard_ms : conn_drain_ms(w->conn);
     if (w->ping_ms > alive && now - alive > w->server->limits.ws_silence_ms) {
+        accesslog_closing(&w->account, "server", ACCESSLOG_NO_HANDSHAKE);
         end(w, 0);
         return;
     }
@@ -242,6 +260,7 @@ static void on_closed(void *arg)
 
     account(w, 0);
     w->closing = 1;
+    accesslog_closed(&w->account);
     w->ops->closed(w->arg);
     w->frames = wsframe_free(w->frames);
     free(w);
@@ -270,6 +289,11 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
     conn_set_ops(c, &conn_limits, &conn_callbacks, w);
     conn_set_stall(c, s->limits.ws_ping_ms > 0 ? s->limits.ws_silence_ms : 0);
     return w;
+}
+
+struct accesslog_socket *websocket_account(struct websocket *w)
+{
+    return &w->account;
 }
 
 int websocket_writable(struct websocket *w)

@@ -10,6 +10,7 @@
 #include "buf.h"
 #include "wsframe.h"
 
+struct accesslog_socket;
 struct conn;
 struct server;
 struct websocket;
@@ -31,6 +32,9 @@ struct websocket_ops {
 /* Takes the connection over, on which the 101 was written. */
 struct websocket *websocket_new(struct server *s, struct conn *c, const struct websocket_ops *ops,
                                 void *arg);
+
+/* What is told of it at its end; filled in by accesslog_opened(). */
+struct accesslog_socket *websocket_account(struct websocket *w);
 
 /* The segments are borrowed for the call. Nothing is sent after websocket_close(). */
 void websocket_send(struct websocket *w, enum ws_opcode opcode, const struct view *segments,

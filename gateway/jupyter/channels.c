@@ -16,6 +16,7 @@
 #include "jupyter.h"
 #include "kernel.h"
 #include "log.h"
+#include "origin.h"
 #include "pending.h"
 #include "request.h"
 #include "server.h"
@@ -57,11 +58,11 @@ static void send_event(struct channels *c, const struct client_event *ev)
     if (wschannel_encode(&c->frame, c->framing, (enum jmsg_channel)ev->channel, &m, date, &e) !=
         0) {
         if (log_allowed(&limit, 10))
-            log_warn("event-dropped", "seq=%llu error=\"%s\"", (unsigned long long)ev->seq, e.msg);
+            log_warn("event_dropped", "seq=%llu error=\"%s\"", (unsigned long long)ev->seq, e.msg);
         return;
     }
     if (c->frame.total > PROXY_MAX && log_allowed(&large, 10))
-        log_warn("large-message", "bytes=%zu note=\"clients behind jupyter_server take 10 MiB\"",
+        log_warn("large_message", "bytes=%zu note=\"clients behind jupyter_server take 10 MiB\"",
                  c->frame.total);
     websocket_send(c->ws, c->frame.binary ? WS_BINARY : WS_TEXT, c->frame.segments, c->frame.count);
 }
@@ -152,12 +153,8 @@ static int on_message(void *arg, int text, struct view payload)
     if (rc == -EAGAIN)
         return rc;
     /* One bad message costs only itself. */
-    if (rc != 0 && log_allowed(&limit, 20)) {
-        char why[sizeof e.msg * 4];
-
-        log_warn("message-dropped", "error=\"%s\"",
-                 log_escape(e.msg, strlen(e.msg), why, sizeof why));
-    }
+    if (rc != 0 && log_allowed(&limit, 20))
+        log_warn("message_dropped", "error=\"%s\"", e.msg);
     return 0;
 }
 
@@ -244,7 +241,8 @@ static void open_channels(struct request *r, struct kernel *k)
     struct err e = { 0 };
     autobuf struct buf id;
     struct channels *c;
-    int status = 400;
+    struct origin *before;
+    int status = 400, rc;
 
     buf_init(&id, SESSION_ID_MAX + 1);
     if (ws_handshake_check(r->head, accept, &status, &e) != 0 || session_id(r, &id, &e) != 0) {
@@ -253,8 +251,10 @@ static void open_channels(struct request *r, struct kernel *k)
         return;
     }
     c = channels_new(r->server, r->head);
-    if (client_attach(k, (const char *)buf_view(&id).p, &client_callbacks, c, &c->client, &e) !=
-        0) {
+    before = origin_enter(r->origin); /* the handler may have waited */
+    rc = client_attach(k, (const char *)buf_view(&id).p, &client_callbacks, c, &c->client, &e);
+    origin_enter(before);
+    if (rc != 0) {
         c->client = NULL;
         free_channels(c);
         request_failed(r, &e);

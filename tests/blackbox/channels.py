@@ -44,9 +44,9 @@ class Run:
 
 
 class Channels:
-    def __init__(self, server, kid, sid=None):
+    def __init__(self, server, kid, sid=None, header=()):
         self.sid = sid or uuid.uuid4().hex
-        header = [f"Authorization: token {server.token}"] if server.token else []
+        header = [*header] + ([f"Authorization: token {server.token}"] if server.token else [])
         self.ws = websocket.create_connection(
             f"ws://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
             header=header, timeout=DEADLINE)

@@ -62,7 +62,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "ws-ping-interval": "0", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
-        "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
+        "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
     }
     own = {"cgroup-parent", "help", "listen", "state-dir", "token", "token-file", "no-auth", "no-list-kernels"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
@@ -125,6 +125,9 @@ def test_a_flag_takes_no_value(name):
     (["--env-allow", "2A"], "option --env-allow: '2A' is not a list of names of variables"),
     (["--allowed-kernels", ""], "option --allowed-kernels: '' is not the name of a kernelspec"),
     (["--default-kernel", "../x"], "option --default-kernel: '../x' is not the name of a kernelspec"),
+    (["--log-format", "xml"], "option --log-format: 'xml' is none of text, json"),
+    (["--log-level", ""], "option --log-level: '' is none of debug, info, warn, error"),
+    (["--access-log", "inf"], "option --access-log: 'inf' is none of auto, debug, info, off"),
     (["--state-dir", ""], "option --state-dir: the name is empty"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token and --token-file"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")

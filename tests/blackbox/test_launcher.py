@@ -22,7 +22,7 @@ class Console(Server):
 
     def lines(self):
         """What the script printed, without the server's own log lines."""
-        return [line for line in self.log().splitlines() if not line.startswith(("level=", "holdcell serving"))]
+        return [line for line in self.log().splitlines() if not line.startswith(("ts=", "holdcell serving"))]
 
     def run(self):
         self.spawn()
