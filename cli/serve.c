@@ -1,24 +1,24 @@
 /*
  * serve - `holdcell serve`: reads the options, takes the instance, binds the
- * port, writes the gateway's settings into a sealed memfd, then stays as the
- * supervisor.
+ * port, writes the gateway's settings into a memfd, then stays as the supervisor.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "buf.h"
 #include "command.h"
 #include "err.h"
+#include "hostids.h"
 #include "instance.h"
 #include "kernelpath.h"
 #include "launcher_args.h"
 #include "listen.h"
 #include "log.h"
+#include "reload.h"
 #include "serve_options.h"
 #include "serve_settings.h"
 #include "siblings.h"
@@ -29,31 +29,23 @@ struct server {
     struct siblings siblings;
     struct instance instance;
     struct listen_socket listen;
-    int settings_fd;
+    struct reload reload;
     int ready_pipe[2];
     char *kernel_path; /* owned: the whole list, absolute */
     char *announce;    /* owned */
 };
 
-/* The kernel shows what is in it to nobody but who holds the descriptor. */
-static int seal_blob(const struct buf *blob, int *ret_fd, struct err *e)
+/* Those options that name a file which is read again at SIGHUP. */
+static void collect_files(const struct serve_options *o, struct livefiles *files)
 {
-    struct view v = buf_view(blob);
-    autoclose int fd = memfd_create("holdcell-settings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0)
-        return err_sys(e, errno, "memfd for the settings");
-    if (write(fd, v.p, v.n) != (ssize_t)v.n)
-        return err_set(e, EIO, "settings are not written whole");
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return err_sys(e, errno, "seal the settings");
-    *ret_fd = take_fd(&fd);
-    return 0;
+    if (o->token_live)
+        livefiles_add(files, "token", "token-file", o->token_file, LIVEFILE_TOKEN);
 }
 
 static int write_settings(struct server *s, struct err *e)
 {
     autobuf struct buf blob;
+    struct livefiles files = { 0 };
     const struct serve_context context = {
         .listen = s->listen.address,
         .loopback = s->listen.loopback,
@@ -62,9 +54,12 @@ static int write_settings(struct server *s, struct err *e)
     };
 
     buf_init(&blob, SETTINGS_MAX);
+    collect_files(&s->options, &files);
     int rc = serve_settings_write(&s->options, &context, &blob, e);
     if (rc == 0)
-        rc = seal_blob(&blob, &s->settings_fd, e);
+        rc = reload_open(&s->reload, &files, buf_view(&blob),
+                         hostids_gateway(hostids_base(s->instance.slot)), e);
+    livefiles_free(&files);
     if (buf_len(&blob) > 0) /* the token is in it */
         explicit_bzero(blob.data + blob.head, buf_len(&blob));
     return rc;
@@ -170,17 +165,18 @@ static int run(struct server *s)
     const struct supervise_plan plan = {
         .argv = argv,
         .sweep_argv = sweep_argv,
-        .fds = { s->listen.fd, s->settings_fd, s->ready_pipe[1], s->instance.gateway_dir_fd,
+        .fds = { s->listen.fd, s->reload.read_fd, s->ready_pipe[1], s->instance.gateway_dir_fd,
                  s->instance.slot_fd, s->instance.state_fd },
         .fd_count = 6,
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
+        .reload = &s->reload,
     };
     /* The token would be in it. One byte, not zero: see sandbox/rlimits.c; below 0 init
      * could not set that limit for the kernels. */
     const struct rlimit no_core = { 1, 1 };
     setrlimit(RLIMIT_CORE, &no_core);
-    serve_options_free(&s->options); /* the token lives on in the sealed memfd alone */
+    serve_options_free(&s->options); /* the token lives on in the page of the settings alone */
     int status = supervise(&plan);
 
     launcher_args_free(argv);
@@ -193,7 +189,7 @@ static void server_free(struct server *s)
     serve_options_free(&s->options);
     instance_close(&s->instance);
     closep(&s->listen.fd);
-    closep(&s->settings_fd);
+    reload_close(&s->reload);
     closep(&s->ready_pipe[0]);
     closep(&s->ready_pipe[1]);
     free(s->kernel_path);
@@ -205,7 +201,7 @@ int command_serve(int argc, char **argv)
     struct server s = {
         .instance = INSTANCE_NONE,
         .listen = { .fd = -1 },
-        .settings_fd = -1,
+        .reload = RELOAD_NONE,
         .ready_pipe = { -1, -1 },
     };
     struct err e = { 0 };

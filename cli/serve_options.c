@@ -4,15 +4,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
-#include "hex.h"
 #include "options.h"
 #include "optionvalue.h"
-
-enum { TOKEN_MAX = 512, TOKEN_RANDOM_BYTES = 24 };
+#include "token.h"
 
 #define TEXT(name, metavar, member, help)                                                \
     {                                                                                    \
@@ -63,6 +61,14 @@ static const struct option_spec specs[] = {
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 
+    MILLI(
+        "cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
+        "end kernels that were idle for so long and that no client is connected to; 0: never (0)"),
+    MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
+          "pause between two looks for idle kernels (300)"),
+    FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
+    FLAG("cull-busy", cull_busy, "cull also kernels that are at work"),
+
     TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
     TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
     TEXT("allow-headers", "VALUE", allow_headers, "CORS: Access-Control-Allow-Headers"),
@@ -89,10 +95,6 @@ static const struct option_spec specs[] = {
 
     LATER("prespawn"),
     LATER("seed-notebook"),
-    LATER("cull-idle-timeout"),
-    LATER("cull-interval"),
-    LATER("cull-connected"),
-    LATER("cull-busy"),
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),
@@ -103,21 +105,7 @@ static const struct option_spec specs[] = {
 
 enum { SPEC_COUNT = sizeof specs / sizeof specs[0] };
 
-static int valid_token(const char *what, const char *token, struct err *e)
-{
-    size_t n = strlen(token);
-
-    if (n == 0)
-        return err_set(e, EINVAL, "%s is empty; --no-auth asks for no token", what);
-    if (n > TOKEN_MAX)
-        return err_set(e, EINVAL, "%s is longer than %d bytes", what, TOKEN_MAX);
-    for (size_t i = 0; i < n; i++) {
-        if (token[i] <= ' ' || token[i] > '~')
-            return err_set(e, EINVAL, "%s holds a blank or a byte outside ASCII", what);
-    }
-    return 0;
-}
-
+/* A pipe gives its token once: that one stays for good. */
 static int read_token_file(const char *path, char **ret, struct err *e)
 {
     char text[TOKEN_MAX + 3];
@@ -131,23 +119,11 @@ static int read_token_file(const char *path, char **ret, struct err *e)
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
     text[n] = '\0';
-    int rc = valid_token("the token in --token-file", text, e);
+    int rc = token_check("the token in --token-file", text, e);
     if (rc == 0)
         *ret = xstrdup(text);
     explicit_bzero(text, sizeof text);
     return rc;
-}
-
-static int random_token(char **ret, struct err *e)
-{
-    uint8_t bytes[TOKEN_RANDOM_BYTES];
-    char text[2 * TOKEN_RANDOM_BYTES + 1];
-
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return err_sys(e, errno, "random token");
-    hex_encode(bytes, sizeof bytes, text);
-    *ret = xstrdup(text);
-    return 0;
 }
 
 /* A copy of the variable's value, or NULL; the environment forgets it. The bytes
@@ -178,23 +154,27 @@ static int choose_token(struct serve_options *o, struct err *e)
     if (o->token != NULL && o->token_file != NULL)
         return err_set(e, EINVAL, "option --token contradicts --token-file");
     if (o->token != NULL) {
-        int rc = valid_token("option --token: the token", o->token, e);
+        int rc = token_check("option --token: the token", o->token, e);
         if (rc == 0)
             o->token_text = xstrdup(o->token);
         return rc;
     }
-    if (o->token_file != NULL)
-        return read_token_file(o->token_file, &o->token_text, e);
+    if (o->token_file != NULL) {
+        struct stat st;
+
+        o->token_live = stat(o->token_file, &st) == 0 && S_ISREG(st.st_mode);
+        return o->token_live ? 0 : read_token_file(o->token_file, &o->token_text, e);
+    }
     if (ours != NULL || jupyters != NULL) {
         const char *name = ours != NULL ? "HOLDCELL_TOKEN" : "KG_AUTH_TOKEN";
-        int rc = valid_token(name, ours != NULL ? ours : jupyters, e);
+        int rc = token_check(name, ours != NULL ? ours : jupyters, e);
 
         if (rc == 0)
             o->token_text = ours != NULL ? take_ptr(ours) : take_ptr(jupyters);
         return rc;
     }
     o->token_made = 1;
-    return random_token(&o->token_text, e);
+    return token_random(&o->token_text, e);
 }
 
 static int choose_base_url(struct serve_options *o, struct err *e)
@@ -282,6 +262,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .listen = "127.0.0.1:8888",
         .kernel_info_timeout_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
+        .cull_idle_timeout_ms = SERVE_UNSET,
+        .cull_interval_ms = SERVE_UNSET,
         .memory_mb = SERVE_UNSET,
         .cpu_millis = SERVE_UNSET,
         .pids = SERVE_UNSET,

@@ -25,6 +25,8 @@ struct serve_options {
     uint64_t max_kernels;
     const char *env_allow, *env_inherit;
     uint64_t kernel_info_timeout_ms, ws_ping_interval_ms; /* SERVE_UNSET: the gateway's default */
+    uint64_t cull_idle_timeout_ms, cull_interval_ms;
+    int cull_connected, cull_busy;
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
     const char *cors_max_age;
     uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, inodes, fds; /* SERVE_UNSET: profile */
@@ -34,7 +36,8 @@ struct serve_options {
 
     int token_made;   /* 1: a random token was made, to be told to the user */
     char **storage;   /* owned: copies of argv that the strings above borrow */
-    char *token_text; /* owned: token from file, environment or chance */
+    char *token_text; /* owned: token from environment or chance, or from what is no plain file */
+    int token_live;   /* 1: token_file is a plain file, read when the settings are written */
     char *base_text;  /* owned: base URL with its final slash */
 };
 

@@ -74,6 +74,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         uint64_t value;
     } numbers[] = {
         { "max-kernels", o->max_kernels > 0 ? o->max_kernels : SERVE_UNSET },
+        { "cull-idle-timeout-ms", o->cull_idle_timeout_ms },
+        { "cull-interval-ms", o->cull_interval_ms },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
     };
@@ -89,5 +91,9 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_flag(out, "no-auth", o->no_auth, e);
     if (rc == 0)
         rc = add_flag(out, "no-list-kernels", o->no_list_kernels, e);
+    if (rc == 0)
+        rc = add_flag(out, "cull-connected", o->cull_connected, e);
+    if (rc == 0)
+        rc = add_flag(out, "cull-busy", o->cull_busy, e);
     return rc < 0 ? rc : add_environment(out, o->env_inherit, e);
 }

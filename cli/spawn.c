@@ -71,10 +71,13 @@ static int place_fds(const int *fds, unsigned count, int *status_fd)
 static void run_child(char *const *argv, char *const *env, const int *fds, unsigned count,
                       int *status_fd, pid_t parent)
 {
-    sigset_t none;
+    sigset_t hangup;
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    sigemptyset(&none);
+    /* Stays blocked until the program has a place for it: it must not end by one that
+     * comes a moment after its start. */
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || setsid() < 0)
         return;
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(2, 1) < 0 || chdir("/") < 0)
@@ -82,7 +85,7 @@ static void run_child(char *const *argv, char *const *env, const int *fds, unsig
     if (place_fds(fds, count, status_fd) < 0)
         return;
     signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &hangup, NULL);
     execve(argv[0], argv, env);
 }
 

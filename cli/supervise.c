@@ -17,6 +17,7 @@
 #include "children.h"
 #include "err.h"
 #include "log.h"
+#include "reload.h"
 #include "spawn.h"
 
 enum {
@@ -35,8 +36,9 @@ struct supervisor {
     int signal_fd;
     pid_t launcher; /* 0 while none runs */
     int ready, stopping, status;
-    int dirty;       /* a launcher did not end by itself: its sandboxes and groups may remain */
-    unsigned deaths; /* in a row */
+    int hangup_ignored; /* by nohup(1) */
+    int dirty;          /* a launcher did not end by itself: its sandboxes and groups may remain */
+    unsigned deaths;    /* in a row */
     uint64_t started_ms, ended_ms, stop_by_ms;
 };
 
@@ -95,6 +97,8 @@ static void reap(struct supervisor *s)
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         if (pid == s->launcher)
             launcher_ended(s, status);
+        else if (reload_reaped(s->plan->reload, pid, status) && s->launcher > 0)
+            kill(s->launcher, SIGHUP); /* it passes the word on to the gateway */
     }
 }
 
@@ -116,9 +120,14 @@ static void read_signals(struct supervisor *s)
     struct signalfd_siginfo info;
 
     while (read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo != SIGCHLD) {
-            log_info("signal", "signo=%u", info.ssi_signo);
-            begin_stop(s, 0);
+        if (info.ssi_signo == SIGCHLD)
+            continue;
+        log_info("signal", "signo=%u", info.ssi_signo);
+        if (info.ssi_signo == SIGHUP && info.ssi_code != SI_KERNEL) {
+            if (!s->stopping)
+                reload_begin(s->plan->reload);
+        } else if (info.ssi_signo != SIGHUP || !s->hangup_ignored) {
+            begin_stop(s, 0); /* SIGHUP of the kernel: the terminal is gone */
         }
     }
     reap(s);
@@ -236,9 +245,11 @@ static void protect_from_oom(void)
 int supervise(const struct supervise_plan *plan)
 {
     struct supervisor s = { .plan = plan };
+    struct sigaction hangup;
     autoclose int signal_fd = open_signals();
 
     s.signal_fd = signal_fd;
+    s.hangup_ignored = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
     protect_from_oom();
     signal(SIGPIPE, SIG_IGN);
     if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {

@@ -23,10 +23,16 @@ static int is_tracked(const char *type)
     return 1;
 }
 
-void activity_start(struct activity *a, uint64_t now_us)
+void activity_touch(struct activity *a, struct activity_now now)
+{
+    a->last_us = now.us;
+    a->last_ms = now.ms;
+}
+
+void activity_start(struct activity *a, struct activity_now now)
 {
     a->state = ACTIVITY_STARTING;
-    a->last_us = now_us;
+    activity_touch(a, now);
 }
 
 static void take_status(struct activity *a, int tracked, const char *state)
@@ -42,14 +48,14 @@ static void take_status(struct activity *a, int tracked, const char *state)
 }
 
 void activity_message(struct activity *a, const char *type, const char *parent_type,
-                      const char *execution_state, uint64_t now_us)
+                      const char *execution_state, struct activity_now now)
 {
     /* The welcome of a subscription has no parent and is nobody's doing. */
     if (strcmp(type, "iopub_welcome") == 0)
         return;
     int parent_tracked = is_tracked(parent_type); /* "no parent" is tracked */
     if (is_tracked(type) || parent_tracked || a->state == ACTIVITY_BUSY)
-        a->last_us = now_us;
+        activity_touch(a, now);
     if (strcmp(type, "status") == 0)
         take_status(a, parent_tracked, execution_state);
 }

@@ -11,15 +11,22 @@ enum activity_state { ACTIVITY_STARTING, ACTIVITY_IDLE, ACTIVITY_BUSY };
 
 struct activity {
     enum activity_state state;
-    uint64_t last_us; /* CLOCK_REALTIME */
+    uint64_t last_us; /* CLOCK_REALTIME: what clients are told */
+    uint64_t
+        last_ms; /* CLOCK_MONOTONIC: what idleness is measured by; no step of the clock moves it */
 };
 
-void activity_start(struct activity *a, uint64_t now_us); /* also at each restart */
+struct activity_now { /* one moment on both clocks */
+    uint64_t us, ms;
+};
+
+void activity_start(struct activity *a, struct activity_now now); /* also at each restart */
+void activity_touch(struct activity *a, struct activity_now now); /* something was done */
 
 /* One iopub message: its type, the parent's ("" without a parent) and, of a
  * status, its execution_state ("" of the others). */
 void activity_message(struct activity *a, const char *type, const char *parent_type,
-                      const char *execution_state, uint64_t now_us);
+                      const char *execution_state, struct activity_now now);
 
 const char *activity_name(enum activity_state s);
 

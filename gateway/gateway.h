@@ -8,7 +8,7 @@
 struct gateway_args {
     int launcher_fd; /* SEQPACKET to the launcher (launchmsg.h) */
     int listen_fd;   /* bound and listening TCP socket; outlives this process */
-    int settings_fd; /* sealed memfd (settings.h) */
+    int settings_fd; /* memfd, read again at SIGHUP (settingspage.h) */
     int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
     int dir_fd; /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
 };
@@ -16,5 +16,12 @@ struct gateway_args {
 /* Takes over the descriptors; returns the exit status: 0 after SIGTERM and an
  * orderly end, 1 when it could not start or lost the launcher. */
 int gateway_main(const struct gateway_args *args);
+
+struct err;
+struct view;
+
+/* Reads the settings as a gateway would and keeps nothing of them: for who is about to
+ * publish them. The text names the file or option that is wrong, and no secret. */
+int gateway_try_settings(struct view blob, struct err *e) __attribute__((warn_unused_result));
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "err.h"
@@ -20,7 +21,11 @@
 #include "loop.h"
 #include "sessions.h"
 
-enum { END_MAX_MS = 9000 }; /* of an orderly end; who waits for us gives 10 s */
+enum {
+    END_MAX_MS = 9000, /* of an orderly end; who waits for us gives 10 s */
+    SETTINGS_TRIES = 200,
+    SETTINGS_PAUSE_NS = 5000000,
+};
 
 struct gateway {
     struct gateway_args args; /* descriptors are owned */
@@ -29,7 +34,8 @@ struct gateway {
     struct kernelspecs *specs;
     struct sessions *sessions;
     struct front *front;
-    struct gateway_settings settings;
+    struct gateway_settings settings; /* of the start */
+    uint64_t settings_version;        /* in force */
     struct loop_poll *signals;
     int signal_fd;
     struct loop_timer *late;
@@ -107,6 +113,31 @@ static void begin_end(struct gateway *g)
     end_when_done(g);
 }
 
+/* ---- settings that change ---- */
+
+/* Who published them has tried them first, so what fails here is our own fault; the
+ * old ones then stay in force. */
+static void take_settings(struct gateway *g)
+{
+    struct gateway_settings now;
+    struct err e = { 0 };
+
+    if (gateway_settings_read(g->args.settings_fd, &now, &e) < 0) {
+        log_error("settings_not_taken", "version=%llu error=\"%s\"",
+                  (unsigned long long)g->settings_version, e.msg);
+        return;
+    }
+    if (now.version != g->settings_version && front_reload(g->front, &now.front, &e) < 0) {
+        log_error("settings_not_taken", "version=%llu error=\"%s\"",
+                  (unsigned long long)now.version, e.msg);
+    } else if (now.version != g->settings_version) {
+        g->settings_version = now.version;
+        log_info("settings_taken", "version=%llu", (unsigned long long)now.version);
+    }
+    gateway_settings_free(&now);
+}
+
+/* A signal that comes before there is a front is seen to when there is one. */
 static void on_signal(void *arg, int events)
 {
     struct gateway *g = arg;
@@ -114,8 +145,10 @@ static void on_signal(void *arg, int events)
 
     (void)events;
     while (read(g->signal_fd, &s, sizeof s) == sizeof s) {
-        if (s.ssi_signo != SIGHUP) /* ignored, as upstream does */
+        if (s.ssi_signo != SIGHUP)
             begin_end(g);
+        else if (g->front != NULL && !g->stopping)
+            take_settings(g);
     }
 }
 
@@ -152,6 +185,7 @@ static void on_adopted(void *arg)
         loop_stop(g->loop);
         return;
     }
+    take_settings(g);
     log_info("gateway_ready", "pid=%d", (int)getpid());
     tell_ready(g);
 }
@@ -174,20 +208,32 @@ static int watch_signals(struct gateway *g, struct err *e)
     return g->signal_fd < 0 ? err_sys(e, errno, "make a signalfd") : 0;
 }
 
+/* Half a page is being written at this moment, which takes far less than the wait. */
+static int read_settings(struct gateway *g, struct err *e)
+{
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < SETTINGS_TRIES && rc == -EAGAIN; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){ .tv_nsec = SETTINGS_PAUSE_NS }, NULL);
+        rc = gateway_settings_read(g->args.settings_fd, &g->settings, e);
+    }
+    return rc;
+}
+
 static int start(struct gateway *g, struct err *e)
 {
     int rc = harden(e);
 
     if (rc == 0)
-        rc = gateway_settings_read(g->args.settings_fd, &g->settings, e);
-    if (rc == 0) {
-        log_setup("gateway", g->settings.log_format, g->settings.log_level);
         rc = watch_signals(g, e);
-    }
+    if (rc == 0)
+        rc = read_settings(g, e);
+    if (rc == 0)
+        log_setup("gateway", g->settings.log_format, g->settings.log_level);
     if (rc < 0)
         return rc;
-    closep(&g->args.settings_fd);
-    g->args.settings_fd = -1;
+    g->settings_version = g->settings.version;
     g->settings.policy.private_dir_fd = g->args.dir_fd;
     g->loop = loop_new();
     g->signals = loop_poll_start(g->loop, g->signal_fd, LOOP_READ, on_signal, g);
@@ -215,8 +261,21 @@ static void clean_up(struct gateway *g)
     g->loop = loop_free(g->loop);
     closep(&g->signal_fd);
     closep(&g->args.listen_fd);
+    closep(&g->args.settings_fd);
     closep(&g->args.dir_fd);
     gateway_settings_free(&g->settings);
+}
+
+int gateway_try_settings(struct view blob, struct err *e)
+{
+    struct gateway_settings s;
+    int rc = gateway_settings_parse(blob, &s, e);
+
+    if (rc < 0)
+        return rc;
+    rc = front_check(&s.front, e);
+    gateway_settings_free(&s);
+    return rc;
 }
 
 int gateway_main(const struct gateway_args *args)

@@ -6,9 +6,10 @@
 
 #include "err.h"
 #include "settings.h"
+#include "settingspage.h"
 #include "version.h"
 
-static int read_blob(int fd, struct buf *out, struct err *e)
+static int read_page(int fd, struct buf *out, struct err *e)
 {
     off_t at = 0;
 
@@ -66,11 +67,15 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
-    uint64_t max_kernels, info_ms;
+    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
     if (rc == 0)
         rc = settings_number(blob, "kernel-info-timeout-ms", 0, &info_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "cull-idle-timeout-ms", 0, &cull_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "cull-interval-ms", 0, &cull_interval_ms, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
@@ -79,6 +84,10 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         .env_allow = settings_text(blob, "env-allow", NULL),
         .runtime = settings_text(blob, "runtime", NULL),
         .private_dir_fd = -1,
+        .cull = { .idle_ms = cull_ms,
+                  .interval_ms = cull_interval_ms,
+                  .connected = settings_flag(blob, "cull-connected"),
+                  .busy = settings_flag(blob, "cull-busy") },
         .handshake_ms = info_ms,
     };
     read_env(s, blob);
@@ -94,41 +103,72 @@ static int read_log(struct gateway_settings *s, struct view blob, struct err *e)
     return 0;
 }
 
+/* Whoever may ask is said; the front reads how. */
+static int check_auth(struct view blob, struct err *e)
+{
+    if (settings_flag(blob, "no-auth") || settings_text(blob, "token", NULL) != NULL)
+        return 0;
+    return err_set(e, EINVAL, "settings name neither a token nor no-auth");
+}
+
+static int take_apart(struct gateway_settings *s, struct view page, struct err *e)
+{
+    struct view blob;
+    int rc = settingspage_decode(page, &s->version, &blob, e);
+
+    if (rc == 0)
+        rc = read_policy(s, blob, e);
+    if (rc == 0)
+        rc = read_front(s, blob, e);
+    if (rc == 0)
+        rc = check_auth(blob, e);
+    if (rc == 0)
+        rc = read_log(s, blob, e);
+    if (rc < 0)
+        return rc;
+    s->kernel_path = settings_text(blob, "kernel-path", "");
+    s->allowed_kernels = settings_text(blob, "allowed-kernels", NULL);
+    s->default_kernel = settings_text(blob, "default-kernel", NULL);
+    s->keep_kernels = strcmp(settings_text(blob, "on-exit", "stop"), "keep") == 0;
+    return 0;
+}
+
 int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e)
 {
     struct gateway_settings s = { 0 };
 
     /* Room to see that it is longer than allowed. */
-    buf_init(&s.blob, SETTINGS_MAX + 8192);
-    int rc = read_blob(fd, &s.blob, e);
-    struct view blob = buf_view(&s.blob);
+    buf_init(&s.page, SETTINGSPAGE_HEAD + SETTINGS_MAX + 8192);
+    int rc = read_page(fd, &s.page, e);
     if (rc == 0)
-        rc = settings_check(blob, e);
-    if (rc == 0)
-        rc = read_policy(&s, blob, e);
-    if (rc == 0)
-        rc = read_front(&s, blob, e);
-    if (rc == 0)
-        rc = read_log(&s, blob, e);
-    if (rc == 0 && settings_text(blob, "token", NULL) == NULL && !settings_flag(blob, "no-auth"))
-        rc = err_set(e, EINVAL, "settings name neither a token nor no-auth");
-    if (rc < 0) {
+        rc = take_apart(&s, buf_view(&s.page), e);
+    if (rc < 0)
         gateway_settings_free(&s);
-        return rc;
-    }
-    s.kernel_path = settings_text(blob, "kernel-path", "");
-    s.allowed_kernels = settings_text(blob, "allowed-kernels", NULL);
-    s.default_kernel = settings_text(blob, "default-kernel", NULL);
-    s.keep_kernels = strcmp(settings_text(blob, "on-exit", "stop"), "keep") == 0;
-    *ret = s;
-    return 0;
+    else
+        *ret = s;
+    return rc;
+}
+
+int gateway_settings_parse(struct view blob, struct gateway_settings *ret, struct err *e)
+{
+    struct gateway_settings s = { 0 };
+
+    buf_init(&s.page, SETTINGSPAGE_HEAD + SETTINGS_MAX);
+    int rc = settingspage_encode(0, blob, &s.page, e);
+    if (rc == 0)
+        rc = take_apart(&s, buf_view(&s.page), e);
+    if (rc < 0)
+        gateway_settings_free(&s);
+    else
+        *ret = s;
+    return rc;
 }
 
 void gateway_settings_free(struct gateway_settings *s)
 {
-    if (s->blob.data != NULL)
-        explicit_bzero(s->blob.data, s->blob.size);
-    buf_free(&s->blob);
+    if (s->page.data != NULL)
+        explicit_bzero(s->page.data, s->page.size);
+    buf_free(&s->page);
     free(s->env_server);
     *s = (struct gateway_settings){ 0 };
 }

@@ -10,7 +10,8 @@
 struct err;
 
 struct gateway_settings {
-    struct buf blob; /* owned; everything else borrows from it */
+    struct buf page; /* owned; everything else borrows from it */
+    uint64_t version;
     struct front_config front;
     struct sessions_policy policy; /* without private_dir_fd */
     const char *kernel_path, *allowed_kernels, *default_kernel;
@@ -20,7 +21,11 @@ struct gateway_settings {
     enum logline_level log_level;
 };
 
+/* -EAGAIN while the supervisor writes: it tells when it is done (SIGHUP). */
 int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) MUST_CHECK;
+/* The same from a blob that is in memory. */
+int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
+                           struct err *e) MUST_CHECK;
 void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
 
 #endif

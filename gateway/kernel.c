@@ -34,9 +34,15 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     recipe_init(&k->recipe);
-    activity_start(&k->activity, clock_realtime_us());
+    activity_start(&k->activity, kernel_now(k));
     session_add_kernel(s, k);
     return k;
+}
+
+struct activity_now kernel_now(const struct kernel *k)
+{
+    return (struct activity_now){ .us = clock_realtime_us(),
+                                  .ms = loop_now_ms(sessions_loop(k->all)) };
 }
 
 void kernel_asked_by(struct kernel *k, struct origin *o)
@@ -132,11 +138,9 @@ void waiters_call(struct waiter **list, struct kernel *k, const struct err *e)
 
 /* ---- what REST tells ---- */
 
-/* A cell that holds the interpreter lock cannot say busy: what was sent and not
- * answered counts too. */
-static int works(const struct kernel *k)
+int kernel_works(const struct kernel *k)
 {
-    return queries_runs(k->queries) > 0 || k->activity.state == ACTIVITY_BUSY;
+    return k->adopted || queries_runs(k->queries) > 0 || k->activity.state == ACTIVITY_BUSY;
 }
 
 static const char *state_of(const struct kernel *k)
@@ -157,7 +161,7 @@ static const char *state_of(const struct kernel *k)
     case KERNEL_ALIVE:
         break;
     }
-    if (works(k))
+    if (kernel_works(k))
         return "busy";
     return heartbeat_loss(k->heartbeat) == LIVENESS_WELL ? activity_name(k->activity.state)
                                                          : "unresponsive";
@@ -214,7 +218,7 @@ void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint6
 
 static int is_at_work(void *arg)
 {
-    return works(arg);
+    return kernel_works(arg);
 }
 
 void kernel_watch_heart(struct kernel *k)

@@ -169,6 +169,7 @@ void kernel_exited(struct kernel *k)
     k->process = 0;
     k->was_ready = k->ready;
     k->ready = 0;
+    k->adopted = 0;
     if (k->link != NULL)
         link_peer_ended(k->link);
     if (k->phase == KERNEL_STOPPING || k->phase == KERNEL_CLEARING || k->phase == KERNEL_DRAINING)

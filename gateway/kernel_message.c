@@ -138,7 +138,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
             return;
         }
     }
-    activity_message(&k->activity, n.type, n.parent_type, state, clock_realtime_us());
+    activity_message(&k->activity, n.type, n.parent_type, state, kernel_now(k));
     /* The gateway's own question for the state is no client's affair: some count
      * idles (T18). Its interrupt and shutdown requests are. */
     if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&

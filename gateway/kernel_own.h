@@ -81,6 +81,10 @@ struct kernel {
     uint64_t next_seat;
     struct queries *queries;
     struct activity activity;
+    uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
+    int noted_busy;
+    int adopted_busy;    /* it was at work when its last gateway noted it */
+    uint64_t adopted_ms; /* when its shell was asked whether it is free */
     struct restarts restarts;
     unsigned connections;
     uint64_t iopub_ms; /* when it published last */
@@ -114,6 +118,10 @@ void kernel_asked_by(struct kernel *k, struct origin *o);     /* NULL: by nobody
 void kernel_phase(struct kernel *k, enum kernel_phase phase); /* also ends the phase's timer */
 void kernel_timer(struct kernel *k, uint64_t ms, loop_fn *fn);
 const char *kernel_phase_name(enum kernel_phase p);
+/* A cell that holds the interpreter lock cannot say busy: what was sent and not
+ * answered counts too, and so does what an adopted kernel may still do. */
+int kernel_works(const struct kernel *k);
+struct activity_now kernel_now(const struct kernel *k);
 /* Signals to the process group; a failure is logged. */
 void kernel_signal(struct kernel *k, int signo);
 /* The signal or message itself, when the kernel is ready for it. */

@@ -20,6 +20,7 @@ enum {
     KERNEL_NUMBER = 1, /* of the session's only kernel */
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
+    SHELL_FREE_MS = 1000, /* an adopted kernel that answers later was at work */
     GIVE_UP_MS =
         60000, /* a kernel that says nothing gets its clients' messages without proof of iopub */
 };
@@ -70,6 +71,10 @@ static int write_note(struct kernel *k, struct err *e)
         .sockets_fd = k->recipe.sockets_fd,
         .interrupt_by_message = k->recipe.interrupt_by_message,
         .generation = k->generation,
+        .cull_ms = k->recipe.cull_ms,
+        .last_us = k->activity.last_us,
+        .last_ms = k->activity.last_ms,
+        .busy = kernel_works(k),
     };
     autobuf struct buf out = { 0 };
     autoclose int recipe_fd = -1;
@@ -96,6 +101,8 @@ void kernel_note(struct kernel *k)
 {
     struct err e = { 0 };
 
+    k->noted_ms = k->activity.last_ms;
+    k->noted_busy = kernel_works(k);
     if (write_note(k, &e) < 0)
         log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
 }
@@ -111,9 +118,14 @@ static void on_ready(void *arg)
 {
     struct kernel *k = arg;
 
-    /* Its shell is free: whatever ran under the gateway before is over. */
-    if (k->adopted)
+    /* Its shell is free: whatever ran under the gateway before is over, perhaps only now. */
+    if (k->adopted) {
+        struct activity_now now = kernel_now(k);
+
         k->activity.state = ACTIVITY_IDLE;
+        if (k->adopted_busy || now.ms - k->adopted_ms > SHELL_FREE_MS)
+            activity_touch(&k->activity, now);
+    }
     k->adopted = 0;
     kernel_is_ready_now(k);
 }
@@ -371,7 +383,7 @@ static void start_process(struct kernel *k)
     struct err e = { 0 };
 
     kernel_phase(k, KERNEL_STARTING);
-    activity_start(&k->activity, clock_realtime_us());
+    activity_start(&k->activity, kernel_now(k));
     if (ask_start(k, &e) < 0)
         kernel_start_failed(k, &e);
 }

@@ -83,6 +83,7 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
     struct logline l;
 
+    activity_touch(&k->activity, kernel_now(k));
     if (!log_enabled(level))
         return;
     log_begin(&l, level, "run_ended");

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "buf.h"
+#include "cull.h"
 #include "err.h"
 #include "log.h"
 
@@ -19,6 +20,7 @@ enum {
     DIRS_MAX = 64,
     SPECS_MAX = 1024, /* of one directory */
     RESOURCES_MAX = 64,
+    CULL_SECONDS_MAX = 366 * 86400,
 };
 
 struct kernelspecs {
@@ -200,6 +202,14 @@ static char **list_resources(int dir_fd)
     return out;
 }
 
+/* A number of seconds; everything else, and a time below 0, counts as not given. */
+static uint64_t cull_time(const json_t *seconds)
+{
+    double s = json_is_number(seconds) ? json_number_value(seconds) : -1;
+
+    return s >= 0 && s <= CULL_SECONDS_MAX ? (uint64_t)(s * 1000) : CULL_UNSET;
+}
+
 /* The spec in directory `name` below kernels_fd, or NULL when it is none. */
 static struct kernelspec *load(const struct kernelspecs *k, unsigned dir, int kernels_fd,
                                const char *name)
@@ -220,6 +230,7 @@ static struct kernelspec *load(const struct kernelspecs *k, unsigned dir, int ke
     s->spec = spec;
     s->sockets_fd = sockets != NULL && strcmp(sockets, "fds") == 0;
     s->interrupt_by_message = strcmp(mode, "message") == 0;
+    s->cull_ms = cull_time(json_object_get(json_object_get(spec, "metadata"), "cull_idle_timeout"));
     s->resources = list_resources(fd);
     if (asprintf(&s->path, "%s/kernels/%s", k->dirs[dir], name) < 0)
         check_failed("memory", __func__, __FILE__, __LINE__);

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cleanup.h"
 
@@ -21,6 +22,7 @@ struct kernelspec {
         spec; /* kernel.json with every key that clients rely on filled in: argv, env, display_name, language, interrupt_mode, metadata */
     int sockets_fd; /* 1: metadata.holdcell.sockets is "fds" */
     int interrupt_by_message;
+    uint64_t cull_ms; /* metadata.cull_idle_timeout; CULL_UNSET when it is not given */
     char **resources; /* file names served under /kernelspecs/NAME/, NULL-terminated */
 };
 struct kernelspec *kernelspec_free(struct kernelspec *s);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cull.h"
 #include "err.h"
 #include "jsonwrite.h"
 
@@ -17,7 +18,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
     };
     const struct {
         const char *key;
-        unsigned value;
+        uint64_t value;
     } numbers[] = {
         { "version", NOTE_VERSION },
         { "spec_dir", n->spec_dir },
@@ -25,6 +26,9 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         { "interrupt_by_message", n->interrupt_by_message != 0 },
         { "generation", n->generation },
         { "fds", n->fds },
+        { "busy", n->busy != 0 },
+        { "last_us", n->last_us },
+        { "last_ms", n->last_ms },
     };
 
     jsonwrite_object(&w);
@@ -35,6 +39,10 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         jsonwrite_key(&w, numbers[i].key);
         jsonwrite_uint(&w, numbers[i].value);
+    }
+    if (n->cull_ms != CULL_UNSET) {
+        jsonwrite_key(&w, "cull_ms");
+        jsonwrite_uint(&w, n->cull_ms);
     }
     jsonwrite_end(&w);
     return jsonwrite_finish(&w, e);
@@ -59,6 +67,34 @@ static int number(const json_t *o, const char *key, unsigned max, unsigned *ret,
         return err_set(e, HC_EPARSE, "note: '%s' is missing or out of range", key);
     *ret = (unsigned)n;
     return 0;
+}
+
+/* A number that notes need not have. */
+static int optional(const json_t *o, const char *key, uint64_t absent, uint64_t *ret, struct err *e)
+{
+    const json_t *v = json_object_get(o, key);
+    json_int_t n = json_integer_value(v);
+
+    if (v != NULL && (!json_is_integer(v) || n < 0))
+        return err_set(e, HC_EPARSE, "note: '%s' is out of range", key);
+    *ret = v != NULL ? (uint64_t)n : absent;
+    return 0;
+}
+
+static int read_activity(const json_t *o, struct note *n, struct err *e)
+{
+    uint64_t busy = 0;
+    int rc = optional(o, "cull_ms", CULL_UNSET, &n->cull_ms, e);
+
+    if (rc == 0)
+        rc = optional(o, "last_us", 0, &n->last_us, e);
+    if (rc == 0)
+        rc = optional(o, "last_ms", 0, &n->last_ms, e);
+    if (rc == 0)
+        rc = optional(o, "busy", 0, &busy, e);
+    if (rc == 0)
+        n->busy = busy != 0;
+    return rc;
 }
 
 static int is_hex(const char *s)
@@ -93,6 +129,8 @@ static int read_fields(const json_t *o, struct note *n, struct err *e)
         rc = number(o, "interrupt_by_message", 1, &by_message, e);
     if (rc == 0)
         rc = number(o, "fds", (1u << NOTE_FDS) - 1, &fds, e);
+    if (rc == 0)
+        rc = read_activity(o, n, e);
     if (rc < 0)
         return rc;
     n->sockets_fd = (int)sockets_fd;

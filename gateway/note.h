@@ -34,8 +34,11 @@ struct note {
     int sockets_fd, interrupt_by_message;
     unsigned generation; /* the last one that was asked for */
     char key[KEY_TEXT];
-    char base[ENDPOINT_BASE]; /* of the sockets in the private directory; "" */
-    unsigned fds;             /* bits of enum note_fd */
+    char base[ENDPOINT_BASE];  /* of the sockets in the private directory; "" */
+    uint64_t cull_ms;          /* the kernelspec's; CULL_UNSET */
+    uint64_t last_us, last_ms; /* of its activity, on both clocks; 0: not told */
+    int busy;                  /* it was at work when this was written */
+    unsigned fds;              /* bits of enum note_fd */
 };
 
 int note_encode(const struct note *n, struct buf *out, struct err *e) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cull.h"
 #include "endpoints.h"
 #include "err.h"
 #include "launchmsg.h"
@@ -13,7 +14,7 @@ enum { PIECES = 4, RECIPE_MAX = LAUNCH_ARGV_MAX + 2 * LAUNCH_ENV_MAX + LAUNCH_PA
 
 void recipe_init(struct kernel_recipe *r)
 {
-    *r = (struct kernel_recipe){ 0 };
+    *r = (struct kernel_recipe){ .cull_ms = CULL_UNSET };
     buf_init(&r->argv, LAUNCH_ARGV_MAX);
     buf_init(&r->request_env, LAUNCH_ENV_MAX);
     buf_init(&r->spec_env, LAUNCH_ENV_MAX);

@@ -13,6 +13,7 @@ struct kernel_recipe {
     char *spec_name; /* owned, as all below */
     unsigned spec_dir;
     int sockets_fd, interrupt_by_message;
+    uint64_t cull_ms;       /* of kernel.json, or CULL_UNSET */
     struct buf argv;        /* strings (msgcodec.h), as the two below */
     struct buf request_env; /* of the request, filtered */
     struct buf spec_env;    /* of kernel.json, not expanded */

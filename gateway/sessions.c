@@ -168,6 +168,7 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         return NULL;
     }
     launchclient_on_event(c, on_event, s);
+    cull_start(s);
     return s;
 }
 
@@ -176,6 +177,7 @@ struct sessions *sessions_free(struct sessions *s)
     if (s == NULL)
         return NULL;
     launchclient_on_event(s->launcher, NULL, NULL);
+    cull_stop(s);
     for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
         kernel_free(k);
     check(s->first == NULL);
@@ -302,6 +304,7 @@ static int fill_recipe(struct sessions *s, const struct kernel_request *r, struc
     ret->spec_dir = spec->dir;
     ret->sockets_fd = spec->sockets_fd;
     ret->interrupt_by_message = spec->interrupt_by_message;
+    ret->cull_ms = spec->cull_ms;
     ret->cwd = kernelenv_cwd(r->path);
     int rc = kernelenv_filter(&env, &ret->request_env, e);
     if (rc == 0)

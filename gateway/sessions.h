@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cull.h"
 #include "hex.h"
 #include "launchmsg.h"
 
@@ -39,6 +40,7 @@ struct sessions_policy {
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
+    struct cull_policy cull;
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
 };
 

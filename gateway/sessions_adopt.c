@@ -71,6 +71,20 @@ static int keep(int fd, struct err *e)
     return kept;
 }
 
+/* CLOCK_MONOTONIC is the host's, so the old gateway's times go on. What happened since
+ * the note was written is not known: nobody loses time by that. */
+static void take_activity(struct kernel *k, const struct note *n)
+{
+    uint64_t now = loop_now_ms(k->all->loop);
+
+    k->adopted_busy = n->busy;
+    k->adopted_ms = now;
+    if (n->last_us == 0 || n->last_ms == 0)
+        return;
+    k->activity.last_us = n->last_us;
+    k->activity.last_ms = n->last_ms + CULL_NOTE_MS < now ? n->last_ms + CULL_NOTE_MS : now;
+}
+
 static int fill(struct kernel *k, const struct launch_listed *listed, const struct note *n,
                 const int *fds, struct err *e)
 {
@@ -82,6 +96,8 @@ static int fill(struct kernel *k, const struct launch_listed *listed, const stru
     k->recipe.spec_dir = n->spec_dir;
     k->recipe.sockets_fd = n->sockets_fd;
     k->recipe.interrupt_by_message = n->interrupt_by_message;
+    k->recipe.cull_ms = n->cull_ms;
+    take_activity(k, n);
     k->generation = n->generation;
     memcpy(k->key, n->key, sizeof k->key);
     k->endpoints.dir_fd = k->all->policy.private_dir_fd;
@@ -110,8 +126,8 @@ static void resume(struct kernel *k, const struct launch_kernel_info *info, int 
         k->generation = info->generation;
     if (known && info->running && info->generation == k->generation && has_sockets) {
         k->process = 1;
-        k->adopted = 1;
-        k->activity.state = ACTIVITY_BUSY; /* until its shell answers */
+        k->adopted = 1; /* and busy, until its shell answers */
+        k->activity.state = ACTIVITY_IDLE;
         kernel_connect(k);
         return;
     }

@@ -23,6 +23,7 @@ struct sessions {
     void (*shutdown_done)(void *arg);
     void *shutdown_arg;
     struct loop_timer *shutdown_timer;
+    struct loop_timer *cull_timer, *note_timer;
     void (*adopt_done)(void *arg);
     void *adopt_arg;
 };

@@ -150,14 +150,16 @@ static int die_with_launcher(pid_t launcher, struct err *e)
     return 0;
 }
 
+/* SIGHUP stays blocked until the gateway has a place for it. */
 static void reset_signals(void)
 {
-    sigset_t none;
+    sigset_t hangup;
 
     for (int signo = 1; signo < NSIG; signo++)
         signal(signo, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    sigprocmask(SIG_SETMASK, &hangup, NULL);
 }
 
 static void run_program(const struct gateway_config *c, struct err *e)

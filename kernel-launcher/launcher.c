@@ -52,6 +52,7 @@ int launcher_open(struct launcher *l, struct err *e)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGCHLD);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return err_sys(e, errno, "block signals");
@@ -169,6 +170,8 @@ static void read_signals(struct launcher *l)
     while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             launcher_stop(l);
+        else if (info.ssi_signo == SIGHUP) /* the settings have changed, which only it reads */
+            gatewayproc_signal(&l->gateway, SIGHUP);
     }
 }
 

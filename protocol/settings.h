@@ -1,13 +1,15 @@
 /*
  * settings - what `holdcell serve` tells its gateway: key=value strings, each
- * ended by NUL, in one blob. It travels in a sealed memfd, so that no secret
- * ever stands in an argv or an environment.
+ * ended by NUL, in one blob. It travels in a memfd (settingspage.h), so that no secret
+ * ever stands in an argv or an environment. The content of some files is a setting
+ * (cli/livefiles.h): those change while the gateway runs, all others never do.
  *
  * Keys (absent means off, none or the gateway's own default):
  *   listen                  ADDRESS:PORT as it was bound (the port is never 0)
  *   loopback                1: the address is a loopback address
  *   base-url                begins and ends with '/', percent-encoding as given
- *   token | no-auth         exactly one of them: the token, or 1
+ *   token                   the token of principal "default"
+ *   no-auth                 1; without it there is a token
  *   kernel-path             ':'-list of data directories in the launcher's order (launch_start.spec_dir);
  *                           the runtime's share/jupyter is the last
  *   runtime                 the runtime's directory, same path inside a sandbox
@@ -17,6 +19,8 @@
  *   max-kernels             number
  *   env-allow               comma list of names a request may set
  *   env.NAME                value of a variable of the server's environment that kernels get
+ *   cull-idle-timeout-ms cull-interval-ms        numbers
+ *   cull-connected cull-busy                     1
  *   kernel-info-timeout-ms ws-ping-interval-ms   numbers
  *   allow-origin allow-credentials allow-headers allow-methods expose-headers
  *   cors-max-age            sent as given
@@ -34,7 +38,7 @@
 struct err;
 
 enum {
-    SETTINGS_MAX = 256 * 1024, /* bytes of the whole blob */
+    SETTINGS_MAX = 1024 * 1024, /* bytes of the whole blob */
     SETTINGS_COUNT_MAX = 1024,
     SETTINGS_KEY_MAX = 128,
 };
@@ -44,7 +48,7 @@ enum {
 enum gateway_fd {
     GATEWAY_LAUNCHER_FD = 3, /* SEQPACKET to the launcher (launchmsg.h) */
     GATEWAY_LISTEN_FD,       /* listening TCP socket; shared with the gateways before and after */
-    GATEWAY_SETTINGS_FD,     /* sealed memfd with the blob, read with pread from offset 0 */
+    GATEWAY_SETTINGS_FD,     /* memfd with the page, open for reading, read with pread */
     GATEWAY_READY_FD,        /* the gateway writes one byte when it accepts, then closes it */
     GATEWAY_DIR_FD,          /* private directory (0700, owned by the gateway) for its sockets and
                               * spool; its path need not be reachable, use /proc/self/fd/N/NAME */

@@ -166,6 +166,19 @@ static int base_url_of(const struct front_config *c, const char **ret, struct er
 
 /* ---- life ----------------------------------------------------------------- */
 
+static int auth_of(const struct front_config *config, int loopback, struct auth **ret,
+                   struct err *e)
+{
+    const struct auth_config c = {
+        .token = config->token,
+        .allow_origin = config->allow_origin,
+        .allow_hosts = config->allow_hosts,
+        .loopback = loopback,
+    };
+
+    return auth_new(&c, ret, e);
+}
+
 static int server_of(struct front *f, const struct front_config *config, const char *base,
                      int listen_fd, struct err *e)
 {
@@ -176,11 +189,7 @@ static int server_of(struct front *f, const struct front_config *config, const c
 
     if ((rc = common_headers(config, &headers, e)) != 0 ||
         (rc = preflight_headers(config, &preflight, e)) != 0 ||
-        (rc = auth_new(&(struct auth_config){ .token = config->token,
-                                              .allow_origin = config->allow_origin,
-                                              .allow_hosts = config->allow_hosts,
-                                              .loopback = is_loopback(listen_fd) },
-                       &auth, e)) != 0)
+        (rc = auth_of(config, is_loopback(listen_fd), &auth, e)) != 0)
         return rc;
     f->server = server_new(f->loop, router_new(base), auth, take_ptr(headers), take_ptr(preflight),
                            &limits);
@@ -226,6 +235,32 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
     }
     *ret = f;
     return 0;
+}
+
+int front_check(const struct front_config *config, struct err *e)
+{
+    autofree char *headers = NULL, *preflight = NULL;
+    const char *base;
+    struct auth *auth = NULL;
+    int rc;
+
+    if ((rc = base_url_of(config, &base, e)) != 0 ||
+        (rc = common_headers(config, &headers, e)) != 0 ||
+        (rc = preflight_headers(config, &preflight, e)) != 0 ||
+        (rc = auth_of(config, 0, &auth, e)) != 0)
+        return rc;
+    auth_free(auth);
+    return 0;
+}
+
+int front_reload(struct front *f, const struct front_config *config, struct err *e)
+{
+    struct auth *auth = NULL;
+    int rc = auth_of(config, is_loopback(f->server->listen_fd), &auth, e);
+
+    if (rc == 0)
+        server_change_auth(f->server, auth);
+    return rc;
 }
 
 static void on_stop_tick(void *arg)

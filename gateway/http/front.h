@@ -51,6 +51,12 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
                 const struct front_config *config, int listen_fd, struct front **ret,
                 struct err *e) MUST_CHECK;
 
+/* Whether front_start() or front_reload() would take it; nothing is changed. */
+int front_check(const struct front_config *config, struct err *e) MUST_CHECK;
+/* Takes over what may change while the server runs: who may ask. Who may not any more
+ * loses its connections. On failure everything stays as it was. */
+int front_reload(struct front *f, const struct front_config *config, struct err *e) MUST_CHECK;
+
 /*
  * Stops accepting, lets answers that are being written end (2 s at most), closes
  * WebSockets with 1012. done runs once when the last socket is closed and every

@@ -160,6 +160,12 @@ void server_stop(struct server *s)
     conns_each(s->conns, stop_one, NULL);
 }
 
+void server_change_auth(struct server *s, struct auth *auth)
+{
+    auth_free(s->auth);
+    s->auth = auth;
+}
+
 static void abort_one(struct conn *c, void *arg)
 {
     (void)arg;

@@ -62,6 +62,10 @@ void server_stop(struct server *s);
 unsigned server_connections(const struct server *s);
 void server_abort(struct server *s); /* closes what is left */
 
+/* Takes auth in place of the one before. Who may not ask any more loses its
+ * connections: what waits is answered 401, WebSockets are closed with 1008. */
+void server_change_auth(struct server *s, struct auth *auth);
+
 /* The Date field's value of now. */
 const char *server_date(void);
 

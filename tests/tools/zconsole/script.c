@@ -14,6 +14,7 @@
 #include "kernelconn.h"
 #include "launcherconn.h"
 #include "settings.h"
+#include "settingspage.h"
 
 #define KEY      "11111111-222222222222222222222222"
 #define CHANNELS 5
@@ -468,7 +469,14 @@ static int read_settings(int fd, struct buf *blob, struct err *e)
         if (n > 0)
             buf_commit(blob, (size_t)n);
     }
-    return settings_check(buf_view(blob), e);
+    struct view found;
+    uint64_t version;
+    int rc = settingspage_decode(buf_view(blob), &version, &found, e);
+    if (rc == 0) {
+        buf_truncate(blob, SETTINGSPAGE_HEAD + found.n);
+        buf_consume(blob, SETTINGSPAGE_HEAD);
+    }
+    return rc;
 }
 
 int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
@@ -478,7 +486,7 @@ int script_run(int launcher_fd, int settings_fd, int ready_fd, struct err *e)
     struct launch_list ask = { 0 };
     struct launch_listed listed;
 
-    buf_init(&blob, SETTINGS_MAX);
+    buf_init(&blob, SETTINGS_MAX + 65536 + SETTINGSPAGE_HEAD);
     launcherconn_init(&s.launcher, launcher_fd);
     int rc = read_settings(settings_fd, &blob, e);
     if (rc == 0)

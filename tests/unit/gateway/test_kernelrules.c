@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "activity.h"
+#include "cull.h"
 #include "err.h"
 #include "kernelenv.h"
 #include "launchmsg.h"
@@ -49,9 +51,62 @@ static void execution_state_follows_jupyters_table(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct activity a = { .state = rows[i].before, .last_us = 1 };
-        activity_message(&a, rows[i].type, rows[i].parent, rows[i].execution_state, 99);
+        activity_message(&a, rows[i].type, rows[i].parent, rows[i].execution_state,
+                         (struct activity_now){ 99, 9 });
         if (a.state != rows[i].after || (a.last_us == 99) != rows[i].moves)
             fail_msg("row %zu: state %d, moved %d", i, a.state, a.last_us == 99);
+    }
+}
+
+static void both_clocks_of_activity_move_together(void **state)
+{
+    struct activity a;
+
+    (void)state;
+    activity_start(&a, (struct activity_now){ 100, 10 });
+    assert_int_equal(a.state, ACTIVITY_STARTING);
+    activity_message(&a, "status", "kernel_info_request", "idle", (struct activity_now){ 200, 20 });
+    assert_int_equal(a.last_us, 100);
+    assert_int_equal(a.last_ms, 10);
+    activity_message(&a, "status", "execute_request", "idle", (struct activity_now){ 300, 30 });
+    assert_int_equal(a.last_us, 300);
+    assert_int_equal(a.last_ms, 30);
+}
+
+/* ---- culling ---- */
+
+static void culling_spares_what_is_used(void **state)
+{
+    enum { IDLE = 1001, OWN = CULL_INTERVAL_MS };
+    static const struct {
+        struct cull_policy p;
+        struct cull_case c;
+        int due;
+        uint64_t limit;
+    } rows[] = {
+        { { .idle_ms = 1000 }, { IDLE, CULL_UNSET, 0, 0 }, 1, 1000 },
+        { { .idle_ms = 1000 }, { 1000, CULL_UNSET, 0, 0 }, 0, 0 },
+        { { .idle_ms = 0 }, { UINT64_MAX, CULL_UNSET, 0, 0 }, 0, 0 },
+        { { .idle_ms = 1000 }, { IDLE, CULL_UNSET, 1, 0 }, 0, 0 },
+        { { .idle_ms = 1000, .busy = 1 }, { IDLE, CULL_UNSET, 1, 0 }, 1, 1000 },
+        { { .idle_ms = 1000 }, { IDLE, CULL_UNSET, 0, 1 }, 0, 0 },
+        { { .idle_ms = 1000, .connected = 1 }, { IDLE, CULL_UNSET, 0, 1 }, 1, 1000 },
+        { { .idle_ms = 1000, .connected = 1 }, { IDLE, CULL_UNSET, 1, 1 }, 0, 0 },
+        { { .idle_ms = 1000, .busy = 1 }, { IDLE, CULL_UNSET, 1, 1 }, 0, 0 },
+        { { .idle_ms = 1000, .busy = 1, .connected = 1 }, { IDLE, CULL_UNSET, 1, 1 }, 1, 1000 },
+        /* the kernelspec's own time wins, whichever is shorter; 0 is never */
+        { { .idle_ms = 1000 }, { IDLE, OWN, 0, 0 }, 0, 0 },
+        { { .idle_ms = 1000 }, { OWN + 1, OWN, 0, 0 }, 1, OWN },
+        { { .idle_ms = 0 }, { IDLE, 500, 0, 0 }, 1, 500 },
+        { { .idle_ms = 1000 }, { UINT64_MAX, 0, 0, 0 }, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t limit = 0;
+        int due = cull_is_due(&rows[i].p, &rows[i].c, &limit);
+        if (due != rows[i].due || limit != rows[i].limit)
+            fail_msg("row %zu: due %d, limit %llu", i, due, (unsigned long long)limit);
     }
 }
 
@@ -211,6 +266,10 @@ static struct note example(void)
                           .generation = 7,
                           .key = "a0436f6c-1916498bb8ebe81ab9368e84",
                           .base = "0123456789abcdef",
+                          .cull_ms = 90000,
+                          .last_us = 1796000000000000,
+                          .last_ms = 77,
+                          .busy = 1,
                           .fds = 7 };
 }
 
@@ -224,6 +283,30 @@ static void a_note_comes_back_as_it_was(void **state)
     assert_int_equal(note_encode(&n, &out, NULL), 0);
     assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
     assert_memory_equal(&n, &back, sizeof n);
+}
+
+static void a_note_without_activity_knows_of_none(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+    static const char *const optional[] = { "cull_ms", "last_us", "last_ms", "busy" };
+
+    (void)state;
+    n.cull_ms = CULL_UNSET;
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    json_t *o = json_loadb((const char *)buf_view(&out).p, buf_len(&out), 0, NULL);
+    assert_null(json_object_get(o, "cull_ms"));
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
+        json_object_del(o, optional[i]);
+    autofree char *text = json_dumps(o, 0);
+    json_object_set_new(o, "last_ms", json_integer(-1));
+    autofree char *negative = json_dumps(o, 0);
+    json_decref(o);
+    assert_int_equal(note_decode(view_cstr(text), &back, NULL), 0);
+    assert_true(back.cull_ms == CULL_UNSET);
+    assert_int_equal(back.last_us + back.last_ms + (uint64_t)back.busy, 0);
+    assert_int_equal(note_decode(view_cstr(negative), &back, NULL), -HC_EPARSE);
 }
 
 static void a_damaged_note_is_refused_by_field(void **state)
@@ -318,12 +401,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(execution_state_follows_jupyters_table),
+        cmocka_unit_test(both_clocks_of_activity_move_together),
+        cmocka_unit_test(culling_spares_what_is_used),
         cmocka_unit_test(five_quick_deaths_are_borne_the_sixth_is_the_end),
         cmocka_unit_test(a_stable_life_begins_a_new_row),
         cmocka_unit_test(the_environment_is_built_from_scratch),
         cmocka_unit_test(a_bad_variable_of_the_request_is_named),
         cmocka_unit_test(the_working_directory_never_leaves_the_home),
         cmocka_unit_test(a_note_comes_back_as_it_was),
+        cmocka_unit_test(a_note_without_activity_knows_of_none),
         cmocka_unit_test(a_damaged_note_is_refused_by_field),
         cmocka_unit_test(a_note_cut_anywhere_is_refused),
         cmocka_unit_test(a_recipe_survives_in_a_memfd),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "cull.h"
 #include "err.h"
 
 struct fixture {
@@ -111,6 +112,36 @@ static void names_have_no_case_and_the_first_directory_wins(void **state)
     for (int i = 0; i < 2; i++)
         list[i] = kernelspec_free(list[i]);
     free(list);
+}
+
+static void a_spec_may_have_its_own_time_until_it_is_culled(void **state)
+{
+    static const struct {
+        const char *name, *value;
+        uint64_t ms;
+    } rows[] = {
+        { "whole", "90", 90000 },
+        { "part", "1.5", 1500 },
+        { "never", "0", 0 },
+        { "below", "-1", CULL_UNSET },
+        { "text", "\"90\"", CULL_UNSET },
+        { "huge", "1e18", CULL_UNSET },
+        { "nothing", "null", CULL_UNSET },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct kernelspec *s = NULL;
+        char text[128];
+
+        snprintf(text, sizeof text, "{\"argv\":[\"x\"],\"metadata\":{\"cull_idle_timeout\":%s}}",
+                 rows[i].value);
+        add(f, "a", rows[i].name, text);
+        assert_int_equal(kernelspecs_find(f->specs, rows[i].name, &s, NULL), 0);
+        if (s->cull_ms != rows[i].ms)
+            fail_msg("%s: %llu", rows[i].name, (unsigned long long)s->cull_ms);
+        s = kernelspec_free(s);
+    }
 }
 
 static void what_is_no_spec_is_left_out(void **state)
@@ -223,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_key_that_clients_rely_on_is_there),
         TEST(names_have_no_case_and_the_first_directory_wins),
+        TEST(a_spec_may_have_its_own_time_until_it_is_culled),
         TEST(what_is_no_spec_is_left_out),
         TEST(a_spec_that_is_dropped_in_is_seen_at_once),
         TEST(the_allow_list_hides),

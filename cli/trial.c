@@ -1,0 +1,107 @@
+#include "trial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "err.h"
+#include "gateway.h"
+
+enum { RESULT_FD = 3, TRIAL_S = 20, OPEN_FILES = 16 };
+
+/* No file that others cannot read, no process, no privilege by exec. */
+static int drop_power(uid_t uid, struct err *e)
+{
+    struct rlimit none = { 0, 0 }, files = { OPEN_FILES, OPEN_FILES };
+
+    if (setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_FSIZE, &none) < 0 ||
+        setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys(e, errno, "trial of the settings: rlimits");
+    if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+        return err_sys(e, errno, "trial of the settings: change of user");
+    if (setrlimit(RLIMIT_NPROC, &none) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return err_sys(e, errno, "trial of the settings: drop of privileges");
+    return 0;
+}
+
+/* Tells its error whole, then ends. */
+static void run_child(struct view blob, uid_t uid, int result_fd, pid_t parent)
+{
+    struct err e;
+    sigset_t none;
+
+    memset(&e, 0, sizeof e);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        _exit(126);
+    alarm(TRIAL_S);
+    if (dup2(result_fd, RESULT_FD) < 0 || syscall(SYS_close_range, RESULT_FD + 1, ~0U, 0) < 0)
+        _exit(126);
+    int rc = drop_power(uid, &e);
+    if (rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of user took it away */
+        _exit(126);
+    if (rc == 0)
+        rc = gateway_try_settings(blob, &e);
+    if (rc == 0)
+        _exit(0);
+    _exit(write(RESULT_FD, &e, sizeof e) == (ssize_t)sizeof e ? 1 : 126);
+}
+
+int trial_start(struct trial *t, struct view blob, uid_t uid, struct err *e)
+{
+    int result[2];
+    pid_t self = getpid();
+
+    if (pipe2(result, O_CLOEXEC) < 0)
+        return err_sys(e, errno, "pipe");
+    autoclose int read_end = result[0];
+    autoclose int write_end = result[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys(e, errno, "fork");
+    if (pid == 0)
+        run_child(blob, uid, write_end, self);
+    t->pid = pid;
+    t->result_fd = take_fd(&read_end);
+    return 0;
+}
+
+int trial_end(struct trial *t, int status, struct err *e)
+{
+    autoclose int fd = take_fd(&t->result_fd);
+    struct err told;
+
+    t->pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 ||
+        read(fd, &told, sizeof told) != (ssize_t)sizeof told)
+        return err_set(e, EIO, "trial of the settings: its process ended with %s %d",
+                       WIFSIGNALED(status) ? "signal" : "status",
+                       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    told.msg[sizeof told.msg - 1] = '\0';
+    return err_set(e, EINVAL, "%s", told.msg);
+}
+
+int trial_run(struct view blob, uid_t uid, struct err *e)
+{
+    struct trial t = TRIAL_NONE;
+    int status = 0;
+    int rc = trial_start(&t, blob, uid, e);
+
+    if (rc < 0)
+        return rc;
+    while (waitpid(t.pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return trial_end(&t, status, e);
+}

@@ -1,0 +1,147 @@
+"""SIGHUP: files among the settings are read again, and take effect only when all of it is right."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from server import Server, wait_for
+
+OLD, NEW = "old-t0ken-of-this-test", "new-t0ken-of-this-test"
+
+
+class TokenServer(Server):
+    """Its token comes from a file."""
+
+    def argv(self):
+        argv = super().argv()
+        i = argv.index("--token")
+        argv[i:i + 2] = ["--token-file", self.token_file]
+        return argv
+
+    @property
+    def token_file(self):
+        return os.path.join(self.dir, "token")
+
+    def write(self, token):
+        with open(self.token_file, "w") as f:
+            f.write(token + "\n")
+        os.chmod(self.token_file, 0o600)
+        return self
+
+    def hang_up(self, event):
+        """Sends SIGHUP and waits for the supervisor's word; gives the line of the log."""
+        before = len(re.findall(rf"event={event}\b", self.log()))
+        self.proc.send_signal(signal.SIGHUP)
+
+        def told():
+            lines = [x for x in self.log().splitlines() if re.search(rf"event={event}\b", x)]
+            return lines[before:]
+        told.__doc__ = f"{event} in the log"
+        return wait_for(told)[0]
+
+    def status(self, token):
+        return self.request("GET", "/api/kernels", headers={"Authorization": f"token {token}"}, token=False).status
+
+
+@pytest.fixture
+def server():
+    s = TokenServer(token=OLD).write(OLD).start()
+    yield s
+    s.close()
+
+
+def test_a_new_token_in_the_file_takes_effect_without_a_restart(server):
+    gateway, kid = server.process("gateway"), server.start_kernel()
+    assert (server.status(OLD), server.status(NEW)) == (200, 401)
+    server.write(NEW).hang_up("settings_taken")
+    assert (server.status(OLD), server.status(NEW)) == (401, 200)
+    assert server.process("gateway") == gateway
+    server.token = NEW
+    assert server.kernel(kid)
+    assert OLD not in server.log() and NEW not in server.log()
+
+
+@pytest.mark.parametrize("content, why", [
+    ("", "the token in --token-file is empty"),
+    ("two words", "holds a blank"),
+    ("x" * 600, "longer than 512"),
+    ("a\0b", "NUL byte"),
+])
+def test_a_broken_file_changes_nothing_and_is_told(server, content, why):
+    line = server.write(content).hang_up("reload_refused")
+    assert why in line and "level=error" in line and "the old settings stay in force" in line
+    assert (server.status(OLD), server.status(NEW)) == (200, 401)
+    server.write(NEW).hang_up("settings_taken")
+    assert server.status(NEW) == 200
+
+
+def test_a_file_that_is_gone_changes_nothing_and_is_told(server):
+    os.unlink(server.token_file)
+    assert server.token_file in server.hang_up("reload_refused")
+    assert server.status(OLD) == 200
+
+
+def test_a_gateway_that_comes_after_a_reload_has_the_new_settings(server):
+    kid = server.start_kernel()
+    server.write(NEW).hang_up("settings_taken")
+    old = server.process("gateway")
+    os.kill(old, signal.SIGKILL)
+    server.token = NEW
+
+    def back():
+        """another gateway that answers"""
+        return server.process("gateway") not in (0, old) and server.answers()
+    wait_for(back)
+    assert (server.status(OLD), server.status(NEW)) == (401, 200)
+    assert server.kernel(kid)
+
+
+def test_a_launcher_that_comes_after_a_reload_has_the_new_settings(server):
+    server.write(NEW).hang_up("settings_taken")
+    old = server.process("launcher")
+    os.kill(old, signal.SIGKILL)
+    server.token = NEW
+
+    def back():
+        """another launcher, whose gateway answers"""
+        return server.process("launcher") not in (0, old) and server.answers()
+    wait_for(back)
+    assert (server.status(OLD), server.status(NEW)) == (401, 200)
+
+
+def test_a_storm_of_signals_ends_with_the_last_state_of_the_file(server):
+    gateway = server.process("gateway")
+    for i in range(40):
+        server.write(f"token-number-{i}")
+        server.proc.send_signal(signal.SIGHUP)
+
+    def last():
+        """the last token working"""
+        return server.status("token-number-39") == 200
+    wait_for(last)
+    assert server.process("gateway") == gateway and server.status(OLD) == 401
+    server.token = "token-number-39"
+
+
+def test_a_gateway_can_read_the_settings_and_write_them_by_no_door(server):
+    """The page is root's, mode 0400; the descriptor is for reading."""
+    fd = f"/proc/{server.process('gateway')}/fd/5"
+    assert "holdcell-settings" in os.readlink(fd)
+    st = os.stat(fd)
+    assert (st.st_uid, st.st_mode & 0o777) == (0, 0o400)
+    flags = int(re.search(r"^flags:\s*(\d+)", open(fd.replace("/fd/", "/fdinfo/")).read(), re.M).group(1), 8)
+    assert flags & os.O_ACCMODE == os.O_RDONLY
+
+
+def test_without_a_file_among_the_options_sighup_says_so_and_changes_nothing(server_with):
+    s = server_with()
+    kid = s.start_kernel()
+    s.proc.send_signal(signal.SIGHUP)
+
+    def told():
+        """event=reload in the log"""
+        return "event=reload " in s.log()
+    wait_for(told)
+    assert "need a restart" in s.log() and s.kernel(kid)
