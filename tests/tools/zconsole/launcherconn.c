@@ -134,22 +134,45 @@ int launcherconn_event(struct launcherconn *c, unsigned verb, int timeout_ms, st
     }
 }
 
-int launcherconn_ask(struct launcherconn *c, unsigned verb, const void *body, const int *fds,
-                     unsigned nfds, void *ret_body, struct err *e)
+/* The answer to a request that launcherconn_send() left open. */
+static void print_late(struct launcherconn *c, const struct msg_head *head)
+{
+    struct launch_error refused;
+
+    if (head->verb != LAUNCH_ERROR)
+        printf("late: verb=%u ok\n", head->verb);
+    else if (msg_decode(launch_answer_spec(LAUNCH_ERROR), head, buf_view(&c->in), &refused, NULL) <
+             0)
+        printf("late: malformed\n");
+    else
+        printf("late: verb=%u refused: %.*s\n", refused.verb, (int)refused.text.n,
+               (const char *)refused.text.p);
+}
+
+int launcherconn_send(struct launcherconn *c, unsigned verb, const void *body, const int *fds,
+                      unsigned nfds, struct err *e)
 {
     autobuf struct buf out;
-    struct msg_head head;
 
     buf_init(&out, MSG_MAX);
     int rc = msg_encode(launch_request_spec(verb), ++c->request, 0, body, nfds, &out, e);
-    if (rc == 0)
-        rc = send_packet(c, buf_view(&out), fds, nfds, e);
+    return rc < 0 ? rc : send_packet(c, buf_view(&out), fds, nfds, e);
+}
+
+int launcherconn_ask(struct launcherconn *c, unsigned verb, const void *body, const int *fds,
+                     unsigned nfds, void *ret_body, struct err *e)
+{
+    struct msg_head head;
+    int rc = launcherconn_send(c, verb, body, fds, nfds, e);
+
     while (rc == 0) {
         rc = receive(c, 60000, &head, e);
         if (rc == 0 && head.request == c->request)
             break;
         if (rc == 0 && head.request == 0)
             print_event(c, &head);
+        else if (rc == 0)
+            print_late(c, &head);
     }
     if (rc < 0)
         return rc;

@@ -24,6 +24,10 @@ void launcherconn_free(struct launcherconn *c);
 int launcherconn_ask(struct launcherconn *c, unsigned verb, const void *body, const int *fds,
                      unsigned nfds, void *ret_body, struct err *e) MUST_CHECK;
 
+/* Sends the request alone; a later launcherconn_ask() prints its answer when it comes by. */
+int launcherconn_send(struct launcherconn *c, unsigned verb, const void *body, const int *fds,
+                      unsigned nfds, struct err *e) MUST_CHECK;
+
 /* One packet of either protocol, undecoded: c->in and c->fds hold it. */
 int launcherconn_packet(struct launcherconn *c, int timeout_ms, struct err *e) MUST_CHECK;
 

@@ -19,17 +19,19 @@
 #define KEY      "11111111-222222222222222222222222"
 #define CHANNELS 5
 #define WAIT_MS  60000
+#define SESSIONS 8
 
 static const char *const channel_names[CHANNELS] = { "shell", "control", "stdin", "iopub", "hb" };
 
 struct script {
     struct launcherconn launcher;
-    struct kernelconn *kernel; /* owned */
-    uint64_t sandbox;
+    struct kernelconn *kernel;        /* owned */
+    uint64_t sandbox, made[SESSIONS]; /* the one in use; all in the order of their creation */
+    unsigned made_count;
     uint32_t number, generation;
     int init_fd, run_fd, kernel_run_fd, log_fd;
     char answer[256];
-    char path[1200]; /* PATH=..., the runtime's programs first */
+    char path[32768]; /* PATH=..., the runtime's programs first */
 };
 
 typedef int command_fn(struct script *s, char *args, struct err *e);
@@ -53,6 +55,8 @@ static int cmd_create(struct script *s, char *args, struct err *e)
     if (rc < 0)
         return rc;
     s->sandbox = got.sandbox;
+    if (s->made_count < SESSIONS)
+        s->made[s->made_count++] = got.sandbox;
     s->run_fd = take_fd(&s->launcher.fds[0]);
     s->init_fd = take_fd(&s->launcher.fds[1]);
     printf("created: memory=%" PRIu64 " pids=%u\n", got.limits.memory_bytes, got.limits.pids);
@@ -169,7 +173,7 @@ static int connect_kernel(struct script *s, const char *dir, struct err *e)
 }
 
 static int ask_start(struct script *s, const char *spec, int files, char *argv, const char *dir,
-                     struct err *e)
+                     int wait, struct err *e)
 {
     autobuf struct buf argv_blob, env;
     int fds[2 + CHANNELS], n = 0;
@@ -201,28 +205,30 @@ static int ask_start(struct script *s, const char *spec, int files, char *argv, 
         .argv = buf_view(&argv_blob),
         .env = buf_view(&env),
     };
-    if (rc >= 0)
+    if (rc >= 0 && wait)
         rc = launcherconn_ask(&s->launcher, LAUNCH_START_KERNEL, &ask, fds, (unsigned)n, &got, e);
+    else if (rc >= 0)
+        rc = launcherconn_send(&s->launcher, LAUNCH_START_KERNEL, &ask, fds, (unsigned)n, e);
     while (n > 0)
         close(fds[--n]);
-    if (rc == 0 && files)
+    if (rc == 0 && files && wait)
         s->kernel_run_fd = take_fd(&s->launcher.fds[0]);
     return rc;
 }
 
-static int cmd_start(struct script *s, char *args, struct err *e)
+static int start(struct script *s, char *args, int wait, struct err *e)
 {
     char spec[128], how[16];
     int used = 0;
 
     if (args == NULL ||
         sscanf(args, "%127s %u %u %15s %n", spec, &s->number, &s->generation, how, &used) < 4)
-        return err_set(e, EINVAL, "start SPEC KERNEL GENERATION fds|files ARGV");
+        return err_set(e, EINVAL, "SPEC KERNEL GENERATION fds|files ARGV");
     int files = strcmp(how, "files") == 0;
     char dir[] = "/tmp/zconsole-XXXXXX";
     check(mkdtemp(dir) != NULL);
-    int rc = ask_start(s, spec, files, args + used, dir, e);
-    if (rc == 0)
+    int rc = ask_start(s, spec, files, args + used, dir, wait, e);
+    if (rc == 0 && wait)
         rc = connect_kernel(s, files ? "" : dir, e);
     for (int i = 0; i < CHANNELS; i++) {
         char path[64];
@@ -232,6 +238,44 @@ static int cmd_start(struct script *s, char *args, struct err *e)
     }
     (void)rmdir(dir);
     return rc;
+}
+
+static int cmd_start(struct script *s, char *args, struct err *e)
+{
+    return start(s, args, 1, e);
+}
+
+/* As start, but nobody waits: the answer is printed (`late: ...`) among what comes later. */
+static int cmd_launch(struct script *s, char *args, struct err *e)
+{
+    return start(s, args, 0, e);
+}
+
+/* Kernels started later look for their program in N directories more, which are not
+ * there: that many calls of exec that fail come before the one that does not. */
+static int cmd_detour(struct script *s, char *args, struct err *e)
+{
+    static const char step[] = "/-:";
+    unsigned n = args != NULL ? (unsigned)atoi(args) : 0;
+    size_t at = strlen("PATH="), more = n * (sizeof step - 1), have = strlen(s->path + at) + 1;
+
+    if (n > sizeof s->path || at + more + have > sizeof s->path)
+        return err_set(e, EINVAL, "detour NUMBER");
+    memmove(s->path + at + more, s->path + at, have);
+    for (size_t i = 0; i < more; i += sizeof step - 1)
+        memcpy(s->path + at + i, step, sizeof step - 1);
+    return 0;
+}
+
+/* The session made first is number 1. */
+static int cmd_use(struct script *s, char *args, struct err *e)
+{
+    unsigned n = args != NULL ? (unsigned)atoi(args) : 0;
+
+    if (n < 1 || n > s->made_count)
+        return err_set(e, EINVAL, "use NUMBER");
+    s->sandbox = s->made[n - 1];
+    return 0;
 }
 
 /* `\n` in a script line is a newline of the code. */
@@ -408,6 +452,18 @@ static int cmd_pause(struct script *s, char *args, struct err *e)
     return 0;
 }
 
+/* Until somebody else has made the file. */
+static int cmd_await(struct script *s, char *args, struct err *e)
+{
+    (void)s;
+    for (int i = 0; i < WAIT_MS / 50; i++) {
+        if (args != NULL && access(args, F_OK) == 0)
+            return 0;
+        zclock_sleep(50);
+    }
+    return err_set(e, ETIMEDOUT, "await: there is no such file");
+}
+
 static int cmd_deadline(struct script *s, char *args, struct err *e)
 {
     struct launch_deadline ask = { s->sandbox, 0 };
@@ -435,7 +491,8 @@ static const struct {
     { "signal", cmd_signal }, { "seal", cmd_seal },         { "status", cmd_status },
     { "note", cmd_note },     { "list", cmd_list },         { "stop", cmd_stop },
     { "wait", cmd_wait },     { "file", cmd_file },         { "crash", cmd_crash },
-    { "pause", cmd_pause },   { "deadline", cmd_deadline },
+    { "pause", cmd_pause },   { "deadline", cmd_deadline }, { "launch", cmd_launch },
+    { "use", cmd_use },       { "detour", cmd_detour },     { "await", cmd_await },
 };
 
 static int run_line(struct script *s, char *line, struct err *e)
