@@ -44,7 +44,7 @@ static const struct option_spec specs[] = {
     TEXT("runtime", "DIR", runtime,
          "the Python runtime that kernels get (the one beside this build)"),
     TEXT("cgroup-parent", "PATH", cgroup_parent,
-         "cgroup to work below (chosen by what the host offers)"),
+         "cgroup to work below, v2 only (chosen by what the host offers)"),
 
     TEXT("kernel-path", "DIR:...", kernel_path, "data directories with kernels/NAME/kernel.json"),
     TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs (all)"),

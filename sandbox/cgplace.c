@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 
 #include "cgfile.h"
@@ -109,6 +111,21 @@ static int open_dir(const char *path, int *ret_fd, struct err *e)
     if (fd < 0)
         return err_sys(e, errno, "open cgroup '%s'", path);
     *ret_fd = fd;
+    return 0;
+}
+
+/* What the operator named. */
+static int open_parent(const char *path, int *ret_fd, struct err *e)
+{
+    struct statfs fs;
+    autoclose int fd = -1;
+    int r = open_dir(path, &fd, e);
+
+    if (r < 0)
+        return err_wrap(e, "--cgroup-parent"), r;
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
+        return err_set(e, EINVAL, "--cgroup-parent: '%s' is no directory of a cgroup2 mount", path);
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 
@@ -215,7 +232,7 @@ static int place_v2(const char *parent, const struct found_mounts *m, struct cgp
                     struct err *e)
 {
     int ours = 0;
-    int r = parent != NULL ? open_dir(parent, &p->unified_fd, e)
+    int r = parent != NULL ? open_parent(parent, &p->unified_fd, e)
                            : find_v2_group(m->unified, m->unified_root, &p->unified_fd, &ours, e);
 
     return r < 0 ? r : share_controllers(p->unified_fd, ours, e);
@@ -252,6 +269,11 @@ int cgplace_find(const char *parent, struct cgplace *ret, struct err *e)
     p.is_v2 = m.v1[CGPLACE_MEMORY][0] == '\0' && m.unified[0] != '\0';
     if (p.is_v2) {
         r = place_v2(parent, &m, &p, e);
+    } else if (parent != NULL) {
+        /* One path cannot name a group in each of the hierarchies. */
+        r = err_set(e, ENOTSUP,
+                    "--cgroup-parent works with cgroup v2 alone: this host has its memory "
+                    "controller in v1");
     } else {
         r = m.unified[0] != '\0' ? open_dir(m.unified, &p.unified_fd, e)
                                  : mount_unified(&p.unified_fd, e);

@@ -21,7 +21,7 @@ struct cgplace {
     enum cgplace_controller v1_of[CGPLACE_CONTROLLERS];
 };
 
-/* parent: NULL, or the path of a cgroup directory to use in the unified tree. May
+/* parent: NULL, or the path of a cgroup directory to use in the unified tree, -ENOTSUP with v1. May
  * move the processes of our own delegated group into its leaf `holdcell-main`:
  * a group with processes of its own cannot hand out controllers. */
 int cgplace_find(const char *parent, struct cgplace *ret, struct err *e) MUST_CHECK;

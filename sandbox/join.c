@@ -1,7 +1,6 @@
 /* START_KERNEL: a process in a living sandbox, its parent the launcher. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,9 +16,7 @@
 #include "runfolder.h"
 
 enum {
-    EXEC_TIMEOUT_MS = 20000,
     KERNEL_OOM_SCORE = 500,
-    POLL_MS = 100,
     LEAF_NAME_SIZE = RUNFOLDER_NAME_SIZE + 1,
     UNDO_TRIES = 100, /* of 10 ms; the session's end removes the leaf in any case */
 };
@@ -222,28 +219,5 @@ int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
     undo_traces(s, leaf, started->run_fd);
     closep(&started->pidfd);
     closep(&started->run_fd);
-    return r;
-}
-
-int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
-                         struct sandbox_kernel *ret, struct err *e)
-{
-    struct sandbox_kernel k;
-    int r = sandbox_start_begin(s, start, &k, e);
-
-    if (r < 0)
-        return r;
-    for (int left = EXEC_TIMEOUT_MS;; left -= POLL_MS) {
-        struct pollfd p = { .fd = k.status_fd, .events = POLLIN };
-
-        (void)poll(&p, 1, POLL_MS);
-        r = sandbox_start_end(s, start->kernel, start->generation, &k, e);
-        if (r != -EAGAIN)
-            break;
-        if (left <= 0) /* its end closes the pipe: the next round sees it */
-            (void)kill(k.pid, SIGKILL);
-    }
-    if (r == 0)
-        *ret = k;
     return r;
 }

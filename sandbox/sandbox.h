@@ -27,7 +27,7 @@ struct sandbox_config {
     const char *init_path;   /* holdcell-init; copied into a sealed memfd */
     const char *runtime_dir; /* mounted at its own path inside */
     /* v2: the directory of a cgroup that is ours to divide. NULL: chosen at run time (our own
-     * delegated group, else the root). v1 always uses the root of each hierarchy. */
+     * delegated group, else the root). v1 uses the root of each hierarchy and refuses a parent. */
     const char *cgroup_parent;
     int one_level; /* 1: no outer user namespace (userns.h); 0: one where the host lets us */
 };
@@ -102,9 +102,6 @@ int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
                         struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
 int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
                       struct sandbox_kernel *started, struct err *e) MUST_CHECK;
-/* Both, with the wait between them: 20 s at most, then the child is killed. */
-int sandbox_start_kernel(struct sandbox *s, const struct sandbox_start *start,
-                         struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
 
 /* Takes the kernel's run folder away from its user (owner root, 0755). */
 int sandbox_seal(struct sandbox *s, uint32_t kernel, uint32_t generation, struct err *e) MUST_CHECK;

@@ -69,3 +69,17 @@ def test_the_servers_own_processes_are_outside_of_every_limit(limited):
         assert not [d for d in os.listdir(V2_ROOT) if d.startswith("holdcell-")]
     else:
         assert os.path.dirname(base) == V2_ROOT
+
+
+def test_the_sandboxes_go_below_the_cgroup_parent_that_was_named(server_with):
+    parent = V2_ROOT + "/operators-own"
+    os.mkdir(parent)
+    try:
+        s = server_with("--cgroup-parent", parent)
+        s.start_kernel("python3")
+        kernel, = s.kernels()
+        assert group_of(kernel).startswith(f"{parent}/holdcell-{s.slot()}/s/")
+        s.stop()
+        assert not [d for d in os.listdir(parent) if os.path.isdir(os.path.join(parent, d))]
+    finally:
+        os.rmdir(parent)

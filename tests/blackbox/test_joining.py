@@ -49,12 +49,12 @@ class Attacked(Supervised):
         """a process that was stopped before its exec"""
         launcher = self.process("launcher")
         for pid in children_of(launcher):
+            state = read(f"/proc/{pid}/stat").rpartition(") ")[2][:1]
             try:
-                program = os.readlink(f"/proc/{pid}/exe")
+                if state == "T" and os.readlink(f"/proc/{pid}/exe") == os.readlink(f"/proc/{launcher}/exe"):
+                    return pid
             except OSError:
-                continue
-            if program == os.readlink(f"/proc/{launcher}/exe") and read(f"/proc/{pid}/stat").rpartition(") ")[2][0] == "T":
-                return pid
+                pass
         return 0
 
     def go_on(self):

@@ -3,6 +3,7 @@
 
 #include <sys/un.h>
 
+#include "../sandbox/startkernel.h"
 #include "hostids.h"
 #include "sandbox.h"
 
@@ -186,7 +187,7 @@ static void a_command_can_signal_a_kernel(void **state)
                                          .cwd = "/home/user",
                                          .connection_fd = connection,
                                          .log_fd = log[1] };
-    if (sandbox_start_kernel(sandbox, &start, &kernel, &e) < 0)
+    if (startkernel(sandbox, &start, &kernel, &e) != 0)
         fail_msg("%s", e.msg);
     close(log[1]);
     close(connection);

@@ -31,6 +31,7 @@
 #include "hostids.h"
 #include "init_start.h"
 #include "sandbox.h"
+#include "startkernel.h"
 
 enum {
     BOX_TIMEOUT_MS = 120000, /* generous: an emulated guest is 30 times slower */
@@ -154,7 +155,7 @@ struct box_run {
     int log_fd; /* read end */
 };
 
-/* Starts argv as a kernel that binds its own sockets. Returns what sandbox_start_kernel() does. */
+/* Starts argv as a kernel that binds its own sockets. Returns what startkernel() does. */
 static inline int box_start(struct box *b, char *const *argv, struct box_run *ret)
 {
     char *const env[] = { BOX_TEXT("PATH=/usr/bin:/bin"), BOX_TEXT("HOME=/home/user"),
@@ -178,7 +179,7 @@ static inline int box_start(struct box *b, char *const *argv, struct box_run *re
     low = (struct rlimit){ box_start_rlimit != 0 ? box_start_rlimit : before.rlim_cur,
                            before.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-    int r = sandbox_start_kernel(b->sandbox, &start, &ret->kernel, &box_err);
+    int r = startkernel(b->sandbox, &start, &ret->kernel, &box_err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     close(log[1]);
     close(connection);

@@ -75,7 +75,7 @@ static void a_kernel_with_sockets_finds_them_in_their_order(void **state)
         .log_fd = log[1],
         .socket_fds = sockets,
     };
-    box_ok(sandbox_start_kernel(b.sandbox, &start, &run.kernel, &box_err));
+    box_ok(startkernel(b.sandbox, &start, &run.kernel, &box_err));
     close(log[1]);
     run.log_fd = log[0];
     assert_int_equal(run.kernel.run_fd, -1);
@@ -147,7 +147,7 @@ static void a_kernelspec_folder_is_mounted_once_and_named_in_the_arguments(void 
             .connection_fd = connection,
             .log_fd = log[1],
         };
-        box_ok(sandbox_start_kernel(b.sandbox, &start, &run.kernel, &box_err));
+        box_ok(startkernel(b.sandbox, &start, &run.kernel, &box_err));
         close(log[1]);
         close(spec);
         close(connection);
