@@ -122,9 +122,9 @@ static int open_parent(const char *path, int *ret_fd, struct err *e)
     int r = open_dir(path, &fd, e);
 
     if (r < 0)
-        return err_wrap(e, "--cgroup-parent"), r;
+        return r;
     if (fstatfs(fd, &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC)
-        return err_set(e, EINVAL, "--cgroup-parent: '%s' is no directory of a cgroup2 mount", path);
+        return err_set(e, EINVAL, "'%s' is no directory of a cgroup2 mount", path);
     *ret_fd = take_fd(&fd);
     return 0;
 }
@@ -235,7 +235,9 @@ static int place_v2(const char *parent, const struct found_mounts *m, struct cgp
     int r = parent != NULL ? open_parent(parent, &p->unified_fd, e)
                            : find_v2_group(m->unified, m->unified_root, &p->unified_fd, &ours, e);
 
-    return r < 0 ? r : share_controllers(p->unified_fd, ours, e);
+    if (r == 0)
+        r = share_controllers(p->unified_fd, ours, e);
+    return r < 0 && parent != NULL ? err_wrap(e, "--cgroup-parent") : r;
 }
 
 static int place_v1(const struct found_mounts *m, struct cgplace *p, struct err *e)

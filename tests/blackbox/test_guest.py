@@ -74,6 +74,8 @@ def test_the_servers_own_processes_are_outside_of_every_limit(limited):
 def test_the_sandboxes_go_below_the_cgroup_parent_that_was_named(server_with):
     parent = V2_ROOT + "/operators-own"
     os.mkdir(parent)
+    with open(V2_ROOT + "/cgroup.subtree_control", "w") as f:
+        f.write("+memory +pids +cpu")
     try:
         s = server_with("--cgroup-parent", parent)
         s.start_kernel("python3")

@@ -173,7 +173,7 @@ static void a_command_can_signal_a_kernel(void **state)
     char *const env[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
     int log[2], connection = memfd_create("connection", MFD_CLOEXEC);
     char text[64] = "", script[128];
-    struct sandbox_kernel kernel;
+    struct sandbox_kernel kernel = { .pidfd = -1, .run_fd = -1 };
     struct err e = { 0 };
     int status;
 
