@@ -12,6 +12,7 @@ static const struct command {
     const char *help; /* NULL: for our own programs, not shown */
 } commands[] = {
     { "serve", command_serve, "serve kernels over HTTP and WebSocket; `holdcell serve --help`" },
+    { "token", command_token, "make a token for a principal; check a file of principals" },
     { "version", command_version, "tell commit, libraries and build" },
     { "help", command_help, "show this list" },
     { "gateway", command_gateway, NULL },

@@ -40,6 +40,8 @@ static void collect_files(const struct serve_options *o, struct livefiles *files
 {
     if (o->token_live)
         livefiles_add(files, "token", "token-file", o->token_file, LIVEFILE_TOKEN);
+    if (o->principals != NULL)
+        livefiles_add(files, "principals", "principals", o->principals, LIVEFILE_SECRET);
 }
 
 static int write_settings(struct server *s, struct err *e)

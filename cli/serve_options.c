@@ -38,6 +38,8 @@ static const struct option_spec specs[] = {
     TEXT("listen", "ADDR:PORT", listen, "where to listen (127.0.0.1:8888); [::1]:PORT too"),
     TEXT("token", "TOKEN", token, "what clients must present (random, printed at the start)"),
     TEXT("token-file", "FILE", token_file, "read the token from a file; HOLDCELL_TOKEN works too"),
+    TEXT("principals", "FILE", principals,
+         "who may ask, one a line, with hashes of tokens; SIGHUP reads it again"),
     FLAG("no-auth", no_auth, "ask for no token; on loopback only"),
     TEXT("base-url", "PATH", base_url, "prefix of all routes (/)"),
     TEXT("state-dir", "DIR", state_dir, "state of this instance (/var/lib/holdcell/PORT)"),
@@ -147,8 +149,9 @@ static int choose_token(struct serve_options *o, struct err *e)
     autofree char *jupyters = take_variable("KG_AUTH_TOKEN");
 
     if (o->no_auth) {
-        if (o->token != NULL || o->token_file != NULL)
-            return err_set(e, EINVAL, "option --no-auth contradicts --token and --token-file");
+        if (o->token != NULL || o->token_file != NULL || o->principals != NULL)
+            return err_set(e, EINVAL,
+                           "option --no-auth contradicts --token, --token-file and --principals");
         return 0;
     }
     if (o->token != NULL && o->token_file != NULL)
@@ -173,6 +176,8 @@ static int choose_token(struct serve_options *o, struct err *e)
             o->token_text = ours != NULL ? take_ptr(ours) : take_ptr(jupyters);
         return rc;
     }
+    if (o->principals != NULL)
+        return 0;
     o->token_made = 1;
     return token_random(&o->token_text, e);
 }

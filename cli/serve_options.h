@@ -15,7 +15,7 @@ struct err;
 struct serve_options {
     int help;
     const char *listen;
-    const char *token, *token_file;
+    const char *token, *token_file, *principals;
     int no_auth;
     const char *base_url;
     const char *state_dir;

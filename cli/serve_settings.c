@@ -78,6 +78,10 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "cull-interval-ms", o->cull_interval_ms },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
+        { "memory-mb", o->memory_mb },
+        { "cpu-millis", o->cpu_millis },
+        { "pids", o->pids },
+        { "disk-mb", o->disk_mb },
     };
     int rc = 0;
 

@@ -39,16 +39,47 @@ static void read_env(struct gateway_settings *s, struct view blob)
     s->policy.env_server = s->env_server;
 }
 
+/* A principal gets no more than a session of the server has. */
+static int read_maxima(struct view blob, struct principals_maxima *ret, struct err *e)
+{
+    struct launch_limits d = LAUNCH_LIMITS_DEFAULT;
+    uint64_t memory_mb, disk_mb, cpu_millis, pids, kernels;
+
+    int rc = settings_number(blob, "memory-mb", d.memory_bytes >> 20, &memory_mb, e);
+    if (rc == 0)
+        rc = settings_number(blob, "disk-mb", d.home_bytes >> 20, &disk_mb, e);
+    if (rc == 0)
+        rc = settings_number(blob, "cpu-millis", d.cpu_millis, &cpu_millis, e);
+    if (rc == 0)
+        rc = settings_number(blob, "pids", d.pids, &pids, e);
+    if (rc == 0)
+        rc = settings_number(blob, "max-kernels", 0, &kernels, e);
+    if (rc < 0)
+        return rc;
+    *ret = (struct principals_maxima){
+        .max_kernels = kernels < 1000000 ? (unsigned)kernels : 1000000,
+        .limits = { .memory_bytes = memory_mb << 20,
+                    .home_bytes = disk_mb << 20,
+                    .cpu_millis = (uint32_t)cpu_millis,
+                    .pids = (uint32_t)pids },
+    };
+    return 0;
+}
+
 static int read_front(struct gateway_settings *s, struct view blob, struct err *e)
 {
     static const uint64_t unset = UINT64_MAX;
     uint64_t ping_ms;
 
     int rc = settings_number(blob, "ws-ping-interval-ms", unset, &ping_ms, e);
+    if (rc == 0)
+        rc = read_maxima(blob, &s->front.maxima, e);
     if (rc < 0)
         return rc;
     s->front = (struct front_config){
         .token = settings_text(blob, "token", NULL),
+        .principals = settings_text(blob, "principals", NULL),
+        .maxima = s->front.maxima,
         .base_url = settings_text(blob, "base-url", NULL),
         .version = HOLDCELL_VERSION,
         .allow_origin = settings_text(blob, "allow-origin", NULL),
@@ -106,9 +137,12 @@ static int read_log(struct gateway_settings *s, struct view blob, struct err *e)
 /* Whoever may ask is said; the front reads how. */
 static int check_auth(struct view blob, struct err *e)
 {
-    if (settings_flag(blob, "no-auth") || settings_text(blob, "token", NULL) != NULL)
+    int secret = settings_text(blob, "token", NULL) != NULL ||
+                 settings_text(blob, "principals", NULL) != NULL;
+
+    if (secret != settings_flag(blob, "no-auth"))
         return 0;
-    return err_set(e, EINVAL, "settings name neither a token nor no-auth");
+    return err_set(e, EINVAL, "settings name neither a token nor no-auth, or both");
 }
 
 static int take_apart(struct gateway_settings *s, struct view page, struct err *e)

@@ -29,7 +29,7 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->origin = origin_hold(origin_now());
     k->run_dir_fd = -1;
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
-    k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, sessions_quota(s->all), NULL);
+    k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, session_quota(s), NULL);
     k->queries = queries_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };

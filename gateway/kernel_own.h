@@ -201,7 +201,6 @@ struct loop *sessions_loop(const struct sessions *s);
 struct launchclient *sessions_launcher(const struct sessions *s);
 struct zsockets *sessions_zsockets(const struct sessions *s);
 struct deferred *sessions_deferred(const struct sessions *s);
-struct spool_quota *sessions_quota(struct sessions *s);
 const struct sessions_policy *sessions_policy(const struct sessions *s);
 const char *sessions_own_sid(const struct sessions *s); /* the gateway's own message session */
 struct kernel *sessions_by_number(struct sessions *s, uint64_t number);

@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "endpoints.h"
@@ -16,6 +17,65 @@ const char *session_phase_name(enum session_phase p)
     return names[p];
 }
 
+/* ---- what the sessions of one principal share ---- */
+
+/* Lives as long as one of them does: the names may come from outside, by a proxy. */
+struct owner {
+    struct owner *next;
+    char name[PRINCIPAL_NAME];
+    unsigned sessions;
+    struct spool_quota quota;
+};
+
+static struct owner *owner_take(struct sessions *all, const char *name)
+{
+    struct owner *o = all->owners;
+
+    while (o != NULL && strcmp(o->name, name) != 0)
+        o = o->next;
+    if (o == NULL) {
+        o = xcalloc(1, sizeof *o);
+        snprintf(o->name, sizeof o->name, "%s", name);
+        o->quota.max = all->policy.spool_bytes_per_principal;
+        o->next = all->owners;
+        all->owners = o;
+    }
+    o->sessions++;
+    return o;
+}
+
+static void owner_leave(struct sessions *all, struct owner *o)
+{
+    struct owner **at = &all->owners;
+
+    if (--o->sessions > 0)
+        return;
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
+    free(o);
+}
+
+/* The principal's where it has any. */
+static struct launch_limits wanted_limits(const struct launch_limits *all,
+                                          const struct launch_limits *own)
+{
+    struct launch_limits l = *all;
+
+    l.memory_bytes = own->memory_bytes != 0 ? own->memory_bytes : l.memory_bytes;
+    l.home_bytes = own->home_bytes != 0 ? own->home_bytes : l.home_bytes;
+    l.cpu_millis = own->cpu_millis != 0 ? own->cpu_millis : l.cpu_millis;
+    l.pids = own->pids != 0 ? own->pids : l.pids;
+    return l;
+}
+
+struct spool_quota *session_quota(const struct session *s)
+{
+    return &s->owner->quota;
+}
+
+/* ---- life ---- */
+
 struct session *session_new(struct sessions *all, const struct principal *p)
 {
     static uint64_t numbers; /* of this process */
@@ -25,6 +85,8 @@ struct session *session_new(struct sessions *all, const struct principal *p)
     s->all = all;
     s->number = ++numbers;
     s->principal = *p;
+    s->owner = owner_take(all, p->name);
+    s->wanted = wanted_limits(&all->policy.limits, &p->limits);
     s->init_fd = s->dir_fd = -1;
     random_bytes(raw, sizeof raw);
     uuid_format(raw, s->id);
@@ -57,6 +119,7 @@ void session_free(struct session *s)
     else
         s->all->last = s->prev;
     drop_sandbox(s);
+    owner_leave(s->all, s->owner);
     free(s);
 }
 
@@ -108,7 +171,7 @@ static void on_created(void *arg, uint64_t number, struct launch_answer *a)
 
 int session_open(struct session *s, struct err *e)
 {
-    struct launch_create body = { .profile = VIEW_STR("default"), .limits = s->all->policy.limits };
+    struct launch_create body = { .profile = VIEW_STR("default"), .limits = s->wanted };
 
     if (s->phase == SESSION_OPEN)
         return 1;
@@ -126,7 +189,7 @@ void session_adopt(struct session *s, uint64_t sandbox, const struct launch_limi
 {
     s->phase = SESSION_OPEN;
     s->sandbox = sandbox;
-    s->limits = *limits;
+    s->limits = s->wanted = *limits; /* a lost sandbox is made anew like this */
     s->init_fd = init_fd;
     s->dir_fd = dir_fd;
 }

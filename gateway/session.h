@@ -15,6 +15,8 @@
 
 struct err;
 struct kernel;
+struct owner;
+struct spool_quota;
 
 enum session_phase {
     SESSION_EMPTY,    /* no sandbox: not asked for yet, or lost */
@@ -30,15 +32,20 @@ struct session {
     struct session *prev, *next; /* in the order they were made */
     uint64_t number;             /* never used twice: the token of questions to the launcher */
     char id[UUID_TEXT];
-    struct principal principal;
+    struct principal principal; /* as it was then: its limits hold for this session */
+    struct owner *owner;        /* borrowed: what all sessions of the principal share */
     enum session_phase phase;
     uint64_t sandbox;            /* the launcher's id; 0: none */
     int init_fd, dir_fd;         /* owned: init's socket, O_PATH of the run folder */
+    struct launch_limits wanted; /* of the launcher; 0: the profile's */
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
 };
 
-/* Adds itself to sessions. id NULL: random. */
+/* Bytes of spool files, over all kernels of the principal. */
+struct spool_quota *session_quota(const struct session *s);
+
+/* Adds itself to sessions. */
 struct session *session_new(struct sessions *all, const struct principal *p);
 void session_free(struct session *s); /* with no kernel left in it */
 

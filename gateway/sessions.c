@@ -43,12 +43,6 @@ struct deferred *sessions_deferred(const struct sessions *s)
     return s->deferred;
 }
 
-/* One principal, one quota. */
-struct spool_quota *sessions_quota(struct sessions *s)
-{
-    return &s->quota;
-}
-
 const struct sessions_policy *sessions_policy(const struct sessions *s)
 {
     return &s->policy;
@@ -156,8 +150,8 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         s->policy.shutdown_wait_ms = SHUTDOWN_WAIT_MS;
     if (s->policy.handshake_ms == 0)
         s->policy.handshake_ms = HANDSHAKE_MS;
-    s->quota.max =
-        policy->spool_bytes_per_principal > 0 ? policy->spool_bytes_per_principal : spool_max;
+    if (s->policy.spool_bytes_per_principal == 0)
+        s->policy.spool_bytes_per_principal = spool_max;
     random_text(s->sid, sizeof s->sid - 1);
     s->deferred = deferred_new(l);
     s->zsockets = zsockets_new(l, s->deferred, &e);
@@ -234,15 +228,15 @@ void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg)
 
 /* ---- kernels for fronts ---- */
 
-static int is_owned(const struct kernel *k, const struct principal *p)
+static int is_seen(const struct kernel *k, const struct principal *p)
 {
-    return k->listed && strcmp(k->session->principal.name, p->name) == 0;
+    return k->listed && principal_sees(p, k->session->principal.name);
 }
 
 struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id)
 {
     for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
-        if (is_owned(k, p) && strcasecmp(k->id, id) == 0)
+        if (is_seen(k, p) && strcasecmp(k->id, id) == 0)
             return k;
     }
     return NULL;
@@ -254,7 +248,7 @@ size_t sessions_kernels(struct sessions *s, const struct principal *p, struct ke
     size_t count = 0;
 
     for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
-        if (!is_owned(k, p))
+        if (!is_seen(k, p))
             continue;
         if (count < max)
             out[count] = k;
@@ -326,6 +320,25 @@ static void choose_id(const char *asked, char out[UUID_TEXT])
     uuid_format(raw, out);
 }
 
+/* A kernel counts from the moment it is asked for until nothing of it is left. What
+ * others have is told to nobody. */
+static int check_room(struct sessions *s, const struct principal *p, struct err *e)
+{
+    size_t own = sessions_kernels(s, p, NULL, 0), all = 0;
+    unsigned max = s->policy.max_kernels;
+
+    if (p->max_kernels > 0 && own >= p->max_kernels)
+        return err_set(e, HC_ELIMIT, "%zu kernels are running, the limit is %u", own,
+                       p->max_kernels);
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k))
+        all += k->listed != 0;
+    if (max == 0 || all < max)
+        return 0;
+    if (own == all)
+        return err_set(e, HC_ELIMIT, "%zu kernels are running, the limit is %u", own, max);
+    return err_set(e, HC_ELIMIT, "the server runs as many kernels as it may");
+}
+
 static int check_request(struct sessions *s, const struct principal *p,
                          const struct kernel_request *r, struct err *e)
 {
@@ -333,11 +346,7 @@ static int check_request(struct sessions *s, const struct principal *p,
         return err_set(e, HC_ESTATE, "the server is stopping");
     if (r->kernel_id != NULL && !uuid_valid(r->kernel_id, strlen(r->kernel_id)))
         return err_set(e, EINVAL, "kernel_id is no UUID");
-    size_t count = sessions_kernels(s, p, NULL, 0);
-    if (s->policy.max_kernels > 0 && count >= s->policy.max_kernels)
-        return err_set(e, HC_ELIMIT, "%zu kernels are running, the limit is %u", count,
-                       s->policy.max_kernels);
-    return 0;
+    return check_room(s, p, e);
 }
 
 static int begin_kernel(struct sessions *s, const struct principal *p,

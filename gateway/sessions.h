@@ -17,6 +17,7 @@
 #include "cull.h"
 #include "hex.h"
 #include "launchmsg.h"
+#include "principal.h"
 
 struct err;
 struct kernel;
@@ -25,12 +26,8 @@ struct launchclient;
 struct loop;
 struct sessions;
 
-struct principal { /* who a token belongs to; with one token there is one, "default" */
-    char name[64];
-};
-
 struct sessions_policy {
-    unsigned max_kernels; /* 0: no limit */
+    unsigned max_kernels; /* of all principals together; 0: no limit */
     const char
         *force_kernel;     /* name used whatever is asked, or NULL; borrowed, as all strings here */
     const char *env_allow; /* comma list of names let through from requests beside KERNEL_* */

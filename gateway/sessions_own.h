@@ -17,8 +17,8 @@ struct sessions {
     struct deferred *deferred; /* owned */
     struct zsockets *zsockets;
     struct session *first, *last; /* owned list, in the order they were made */
-    struct spool_quota quota;
-    char sid[33]; /* the gateway's own message session */
+    struct owner *owners;         /* owned list: principals that have sessions */
+    char sid[33];                 /* the gateway's own message session */
     int stopping;
     void (*shutdown_done)(void *arg);
     void *shutdown_arg;

@@ -65,6 +65,20 @@ struct launch_limits {
     uint32_t nofile;     /* hard limit of open descriptors of one process */
 };
 
+/* The profile's, where neither the server's options nor the principal say anything else. The three
+ * file systems together stay below half of the memory: ENOSPC, not OOM. */
+#define LAUNCH_LIMITS_DEFAULT              \
+    ((struct launch_limits){               \
+        .memory_bytes = UINT64_C(2) << 30, \
+        .home_bytes = 512 << 20,           \
+        .tmp_bytes = 256 << 20,            \
+        .shm_bytes = 128 << 20,            \
+        .inodes = 32768,                   \
+        .pids = 256,                       \
+        .cpu_millis = 1000,                \
+        .nofile = 4096,                    \
+    })
+
 struct launch_create {
     struct view profile; /* "default" */
     struct launch_limits limits;

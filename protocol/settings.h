@@ -9,7 +9,8 @@
  *   loopback                1: the address is a loopback address
  *   base-url                begins and ends with '/', percent-encoding as given
  *   token                   the token of principal "default"
- *   no-auth                 1; without it there is a token
+ *   principals              text of the file of --principals
+ *   no-auth                 1; without it there is one of the two above
  *   kernel-path             ':'-list of data directories in the launcher's order (launch_start.spec_dir);
  *                           the runtime's share/jupyter is the last
  *   runtime                 the runtime's directory, same path inside a sandbox
@@ -17,6 +18,7 @@
  *   default-kernel force-kernel
  *   no-list-kernels         1
  *   max-kernels             number
+ *   memory-mb cpu-millis pids disk-mb   numbers: limits of a session, where options set them
  *   env-allow               comma list of names a request may set
  *   env.NAME                value of a variable of the server's environment that kernels get
  *   cull-idle-timeout-ms cull-interval-ms        numbers

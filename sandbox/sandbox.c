@@ -11,16 +11,7 @@
 
 void sandbox_limits_default(struct launch_limits *ret)
 {
-    *ret = (struct launch_limits){
-        .memory_bytes = UINT64_C(2) << 30,
-        .home_bytes = 512 << 20, /* the three together stay below half of memory: ENOSPC, not OOM */
-        .tmp_bytes = 256 << 20,
-        .shm_bytes = 128 << 20,
-        .inodes = 32768,
-        .pids = 256,
-        .cpu_millis = 1000,
-        .nofile = 4096,
-    };
+    *ret = LAUNCH_LIMITS_DEFAULT;
 }
 
 uid_t sandbox_user_id(const struct sandbox *s)

@@ -173,6 +173,7 @@ struct websocket *request_upgrade(struct request *r, const char *accept, const c
     conn_write(h->conn, &segment, 1);
     w = websocket_new(h->server, h->conn, ops, arg);
     accesslog_opened(h, websocket_account(w));
+    websocket_set_owner(w, &r->principal, &r->proof);
     httpconn_upgraded(h);
     return w;
 }

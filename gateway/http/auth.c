@@ -5,50 +5,64 @@
 #include "auth.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
+#include <openssl/crypto.h>
 #include <string.h>
+#include <time.h>
 
 #include "buf.h"
 #include "err.h"
-#include "hex.h"
 #include "httphead.h"
 #include "httpurl.h"
 
 enum { TOKEN_MAX = 8192 }; /* longer than a request line or field can be */
 
 struct auth {
-    int has_token, loopback;
-    uint8_t digest[SHA256_DIGEST_LENGTH];
+    int open, loopback;
+    struct principals *principals;    /* owned */
     char *allow_origin, *allow_hosts; /* owned, never NULL */
 };
 
-static int digest_token(struct view token, uint8_t out[SHA256_DIGEST_LENGTH])
+static uint64_t now_s(void)
 {
-    return EVP_Digest(token.p, token.n, out, NULL, EVP_sha256(), NULL) == 1;
+    return (uint64_t)time(NULL);
+}
+
+/* The file after the token: a name or hash that is there twice is told with its line. */
+static int fill(struct principals *t, const struct auth_config *config, struct err *e)
+{
+    int rc = 0;
+
+    if (config->token != NULL && config->token[0] != '\0')
+        rc = principals_add_token(t, PRINCIPAL_DEFAULT, view_cstr(config->token), e);
+    if (rc < 0 || config->principals == NULL)
+        return rc;
+    rc = principals_parse(t, view_cstr(config->principals), &config->maxima, e);
+    return rc < 0 ? (err_wrap(e, "option --principals"), rc) : 0;
 }
 
 int auth_new(const struct auth_config *config, struct auth **ret, struct err *e)
 {
     struct auth *a = xcalloc(1, sizeof *a);
+    int rc;
 
-    a->has_token = config->token != NULL && config->token[0] != '\0';
+    a->open = config->open;
     a->loopback = config->loopback;
     a->allow_origin = xstrdup(config->allow_origin != NULL ? config->allow_origin : "");
     a->allow_hosts = xstrdup(config->allow_hosts != NULL ? config->allow_hosts : "");
-    if (a->has_token && !digest_token(view_cstr(config->token), a->digest)) {
+    a->principals = principals_new();
+    rc = fill(a->principals, config, e);
+    if (rc < 0)
         auth_free(a);
-        return err_set(e, EIO, "libcrypto has no SHA-256");
-    }
-    *ret = a;
-    return 0;
+    else
+        *ret = a;
+    return rc;
 }
 
 struct auth *auth_free(struct auth *a)
 {
     if (a == NULL)
         return NULL;
-    OPENSSL_cleanse(a->digest, sizeof a->digest);
+    a->principals = principals_free(a->principals);
     free(a->allow_origin);
     free(a->allow_hosts);
     free(a);
@@ -56,13 +70,6 @@ struct auth *auth_free(struct auth *a)
 }
 
 /* ---- token ---------------------------------------------------------------- */
-
-static int token_right(const struct auth *a, struct view token)
-{
-    uint8_t digest[SHA256_DIGEST_LENGTH];
-
-    return digest_token(token, digest) && equal_secret(digest, a->digest, sizeof digest);
-}
 
 /* `token T` and `Bearer T`: any case, any run of blanks between. */
 static struct view header_token(const struct http_head *head)
@@ -84,16 +91,56 @@ static struct view header_token(const struct http_head *head)
 }
 
 /* The one in the query is looked at first; an empty one counts as none. */
-static int authenticated(const struct auth *a, const struct http_head *head)
+static int presented(const struct http_head *head, uint8_t digest[PRINCIPAL_DIGEST])
 {
     autobuf struct buf query;
     struct view token;
+    int found;
 
     buf_init(&query, TOKEN_MAX);
     if (http_query_get(head->query, "token", &query, NULL) < 0)
         return 0;
     token = buf_len(&query) > 0 ? buf_view(&query) : header_token(head);
-    return token.n > 0 && token_right(a, token);
+    found = token.n > 0 && principals_digest(token, digest);
+    if (query.data != NULL)
+        OPENSSL_cleanse(query.data, query.size);
+    return found;
+}
+
+static int authenticated(const struct auth *a, const struct http_head *head, struct principal *ret,
+                         struct proof *proof)
+{
+    const struct principal *p;
+
+    if (!presented(head, proof->digest))
+        return 0;
+    p = principals_by_token(a->principals, proof->digest, now_s());
+    if (p == NULL || p->role == ROLE_PROXY)
+        return 0;
+    proof->kind = PROOF_TOKEN;
+    *ret = *p;
+    return 1;
+}
+
+static int same(const struct principal *a, const struct principal *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->role == b->role &&
+           strcmp(a->observes, b->observes) == 0;
+}
+
+int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof)
+{
+    const struct principal *now;
+
+    if (proof->kind == PROOF_NONE)
+        return 1;
+    now = principals_by_token(a->principals, proof->digest, now_s());
+    return now != NULL && same(now, p);
+}
+
+uint64_t auth_next_expiry(const struct auth *a)
+{
+    return principals_next_expiry(a->principals, now_s());
 }
 
 /* ---- Origin and Host ------------------------------------------------------ */
@@ -206,11 +253,12 @@ static int host_allowed(const struct auth *a, const struct http_head *head)
 }
 
 int auth_check(const struct auth *a, const struct http_head *head, int websocket, int open,
-               struct principal *ret, struct err *e)
+               struct principal *ret, struct proof *proof, struct err *e)
 {
-    *ret = (struct principal){ .name = "default" };
-    if (a->has_token) {
-        if (open || authenticated(a, head))
+    *ret = (struct principal){ .name = PRINCIPAL_DEFAULT };
+    *proof = (struct proof){ .kind = PROOF_NONE };
+    if (!a->open) {
+        if (open || authenticated(a, head, ret, proof))
             return 0;
         err_set(e, HC_EAUTH, "a valid token is needed");
         return 401;

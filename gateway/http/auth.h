@@ -6,14 +6,17 @@
 #define HC_AUTH_H
 
 #include "cleanup.h"
-#include "sessions.h"
+#include "principals.h"
 
 struct auth;
 struct err;
 struct http_head;
 
 struct auth_config {
-    const char *token;        /* NULL or "": no authentication */
+    const char *token;      /* of the principal "default"; NULL or "": it has none */
+    const char *principals; /* text of the file (principals.h); NULL: there is none */
+    struct principals_maxima maxima;
+    int open;                 /* no authentication */
     const char *allow_origin; /* borrowed strings, copied */
     const char *allow_hosts;  /* comma list */
     int loopback;             /* the socket listens on a loopback address */
@@ -23,10 +26,26 @@ struct auth_config {
 int auth_new(const struct auth_config *config, struct auth **ret, struct err *e) MUST_CHECK;
 struct auth *auth_free(struct auth *a); /* accepts NULL, returns NULL */
 
+/* How somebody showed who he is: enough to ask again later whether it still holds. */
+enum proof_kind {
+    PROOF_NONE, /* nothing was asked for */
+    PROOF_TOKEN,
+};
+struct proof {
+    enum proof_kind kind;
+    uint8_t digest[PRINCIPAL_DIGEST]; /* SHA-256 of the token */
+};
+
 /* 0 and the principal, or the status to answer with (401, 403 or 404; e has the
  * message). websocket: a foreign Origin gets 403 in place of 404. open: the route
  * needs no token. */
 int auth_check(const struct auth *a, const struct http_head *head, int websocket, int open,
-               struct principal *ret, struct err *e) MUST_CHECK;
+               struct principal *ret, struct proof *ret_proof, struct err *e) MUST_CHECK;
+
+/* 1 while the proof still makes the same principal with the same role. */
+int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof);
+
+/* When the next token expires, in seconds of CLOCK_REALTIME; 0: none does. */
+uint64_t auth_next_expiry(const struct auth *a);
 
 #endif

@@ -170,7 +170,10 @@ static int auth_of(const struct front_config *config, int loopback, struct auth 
                    struct err *e)
 {
     const struct auth_config c = {
-        .token = config->token,
+        .token = set(config->token),
+        .principals = config->principals,
+        .maxima = config->maxima,
+        .open = set(config->token) == NULL && config->principals == NULL,
         .allow_origin = config->allow_origin,
         .allow_hosts = config->allow_hosts,
         .loopback = loopback,

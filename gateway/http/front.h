@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "principals.h"
 
 struct err;
 struct front;
@@ -18,7 +19,10 @@ struct sessions;
 
 /* All strings are borrowed until front_stop() is done; NULL and "" both mean unset. 0 means the default. */
 struct front_config {
-    const char *token;    /* unset: no authentication (the Origin and Host checks stay) */
+    const char *token;      /* of the principal "default" */
+    const char *principals; /* text of the file; NULL: there is none, and without a token no
+                             * authentication (the Origin and Host checks stay) */
+    struct principals_maxima maxima;
     const char *base_url; /* as configured, e.g. "/" or "/a%40b/"; unset: "/" */
     const char *version;  /* of GET /api */
 

@@ -5,6 +5,7 @@
  */
 #include "httpconn.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "auth.h"
@@ -147,14 +148,20 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     }
     if (options)
         return 0;
-    status = auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
-                        h->match.route->flags & ROUTE_OPEN, &h->request.principal, e);
+    status =
+        auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
+                   h->match.route->flags & ROUTE_OPEN, &h->request.principal, &h->request.proof, e);
     if (status != 0)
         return status;
     origin_principal(h->request.origin, h->request.principal.name);
     if (found == 405) {
         err_set(e, HC_EPARSE, "Method Not Allowed");
         return 405;
+    }
+    if (h->request.principal.role == ROLE_OBSERVER && !view_equals(head->method, "GET") &&
+        !view_equals(head->method, "HEAD")) {
+        err_set(e, EPERM, "an observer only reads");
+        return 403;
     }
     if (head->body != HTTP_BODY_NONE &&
         (head->length > h->match.route->body_max || h->match.route->body_max == 0)) {
@@ -393,6 +400,15 @@ void httpconn_refuse(struct server *s, int fd)
 int httpconn_is(const struct conn *c)
 {
     return conn_ops(c) == &ops;
+}
+
+void httpconn_recheck(struct conn *c)
+{
+    struct httpconn *h = conn_arg(c);
+
+    if ((h->state == HTTPCONN_BODY || h->state == HTTPCONN_HANDLER) &&
+        !auth_holds(h->server->auth, &h->request.principal, &h->request.proof))
+        refuse(h, 401, "a valid token is needed");
 }
 
 void httpconn_stop(struct conn *c)

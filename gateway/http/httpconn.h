@@ -52,6 +52,8 @@ void httpconn_start(struct server *s, int fd);
 /* Answers 503 and closes. */
 void httpconn_refuse(struct server *s, int fd);
 void httpconn_stop(struct conn *c); /* the server stops */
+/* Who asks may not ask any more: what is not answered yet is answered 401. */
+void httpconn_recheck(struct conn *c);
 int httpconn_is(const struct conn *c);
 
 /* The answer is written: the next request, or the end. */

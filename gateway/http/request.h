@@ -10,8 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "auth.h"
 #include "buf.h"
-#include "sessions.h"
+#include "principal.h"
 
 struct err;
 struct http_head;
@@ -26,6 +27,7 @@ struct request {
     const char *const *params;    /* of the route's pattern, decoded */
     struct view body;             /* whole */
     struct principal principal;
+    struct proof proof;    /* of the principal */
     struct origin *origin; /* hold it to keep it */
     uint64_t token;        /* never 0, never used again */
     struct server *server;

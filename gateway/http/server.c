@@ -25,6 +25,7 @@ enum {
         64, /* connections beyond the limit that are told so; others are just closed */
     TICK_MAX_MS = 1000,
     TICK_MIN_MS = 10,
+    EXPIRY_TICK_MS = 1000,
 };
 
 static uint64_t min_ms(uint64_t a, uint64_t b)
@@ -64,6 +65,7 @@ struct server *server_free(struct server *s)
     if (s == NULL)
         return NULL;
     s->poll = loop_poll_close(s->poll);
+    s->expiry_timer = loop_timer_close(s->expiry_timer);
     if (s->spare_fd >= 0)
         close(s->spare_fd);
     s->conns = conns_close(s->conns);
@@ -140,6 +142,7 @@ int server_listen(struct server *s, int listen_fd, struct err *e)
         return err_sys(e, errno, "listening socket");
     s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     s->listen_fd = listen_fd;
+    server_recheck(s);
     s->poll = loop_poll_start(s->loop, listen_fd, LOOP_READ, on_accept, s);
     return 0;
 }
@@ -160,10 +163,40 @@ void server_stop(struct server *s)
     conns_each(s->conns, stop_one, NULL);
 }
 
+static void recheck_one(struct conn *c, void *arg)
+{
+    (void)arg;
+    if (httpconn_is(c))
+        httpconn_recheck(c);
+    else
+        websocket_recheck(c);
+}
+
+/* Time goes on while nobody asks: what was opened with a token that expires ends then. */
+static void on_expiry_tick(void *arg)
+{
+    struct server *s = arg;
+
+    if ((uint64_t)time(NULL) >= s->next_expiry_s)
+        server_recheck(s);
+}
+
+void server_recheck(struct server *s)
+{
+    s->next_expiry_s = auth_next_expiry(s->auth);
+    if (s->next_expiry_s == 0)
+        s->expiry_timer = loop_timer_close(s->expiry_timer);
+    else if (s->expiry_timer == NULL)
+        s->expiry_timer =
+            loop_timer_start(s->loop, EXPIRY_TICK_MS, EXPIRY_TICK_MS, on_expiry_tick, s);
+    conns_each(s->conns, recheck_one, NULL);
+}
+
 void server_change_auth(struct server *s, struct auth *auth)
 {
     auth_free(s->auth);
     s->auth = auth;
+    server_recheck(s);
 }
 
 static void abort_one(struct conn *c, void *arg)

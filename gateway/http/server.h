@@ -18,6 +18,7 @@ struct err;
 struct httpconn;
 struct loop;
 struct loop_poll;
+struct loop_timer;
 struct router;
 struct server;
 
@@ -46,6 +47,8 @@ struct server {
     struct httpconn *waiting; /* list of requests whose handlers have yet to answer */
     uint64_t next_token;
     size_t body_bytes, message_bytes; /* being received */
+    struct loop_timer *expiry_timer;  /* while a token is yet to expire */
+    uint64_t next_expiry_s;
     int stopping;
 };
 
@@ -65,6 +68,7 @@ void server_abort(struct server *s); /* closes what is left */
 /* Takes auth in place of the one before. Who may not ask any more loses its
  * connections: what waits is answered 401, WebSockets are closed with 1008. */
 void server_change_auth(struct server *s, struct auth *auth);
+void server_recheck(struct server *s); /* the same when a token may have expired */
 
 /* The Date field's value of now. */
 const char *server_date(void);

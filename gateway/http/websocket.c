@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "accesslog.h"
+#include "auth.h"
 #include "conn.h"
 #include "err.h"
 #include "server.h"
@@ -19,6 +20,8 @@ struct websocket {
     const struct websocket_ops *ops;
     void *arg;
     struct accesslog_socket account;
+    struct principal owner;
+    struct proof proof;
     size_t assembling; /* bytes of the message that is being received, or is held */
     uint64_t heard_ms, ping_ms, close_ms;
     unsigned closing : 1;  /* our Close is sent */
@@ -299,6 +302,20 @@ struct accesslog_socket *websocket_account(struct websocket *w)
 int websocket_writable(struct websocket *w)
 {
     return !w->closing && conn_writable(w->conn);
+}
+
+void websocket_set_owner(struct websocket *w, const struct principal *p, const struct proof *proof)
+{
+    w->owner = *p;
+    w->proof = *proof;
+}
+
+void websocket_recheck(struct conn *c)
+{
+    struct websocket *w = conn_arg(c);
+
+    if (!conn_ended(c) && !auth_holds(w->server->auth, &w->owner, &w->proof))
+        end(w, WS_POLICY);
 }
 
 int websocket_is(const struct conn *c)

@@ -12,6 +12,8 @@
 
 struct accesslog_socket;
 struct conn;
+struct principal;
+struct proof;
 struct server;
 struct websocket;
 
@@ -46,6 +48,10 @@ void websocket_resume(struct websocket *w);
  * waits a moment for the peer's. No message() comes any more. */
 void websocket_close(struct websocket *w, int code);
 
+/* Who opened it, and how that was shown; copied. */
+void websocket_set_owner(struct websocket *w, const struct principal *p, const struct proof *proof);
+/* Closes it with 1008 when the owner may not ask any more. */
+void websocket_recheck(struct conn *c);
 int websocket_is(const struct conn *c);
 void websocket_stop(struct conn *c); /* the server stops: 1012 */
 

@@ -1,7 +1,9 @@
 /* api - what a client asks about the server itself: version, status, who am I. */
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "err.h"
@@ -77,9 +79,26 @@ void api_status(struct request *r, void *arg)
     request_json(r, 200, &w, &body, NULL);
 }
 
-/* ?permissions={"resource": ["action", ...]}: whoever holds the token may do all,
- * so the answer is what was asked. Caller decrefs the result. */
-static int asked_permissions(struct view query, json_t **ret, struct err *e)
+/* Of what was asked only "read" is granted. */
+static void grant_reading(json_t *asked)
+{
+    const char *resource;
+    json_t *actions;
+
+    json_object_foreach(asked, resource, actions)
+    {
+        for (size_t i = json_array_size(actions); i-- > 0;) {
+            const char *action = json_string_value(json_array_get(actions, i));
+
+            if (action == NULL || strcmp(action, "read") != 0)
+                json_array_remove(actions, i);
+        }
+    }
+}
+
+/* ?permissions={"resource": ["action", ...]}: the answer is what was asked, as far as it is granted:
+ * an owner may do all, an observer reads. Caller decrefs the result. */
+static int asked_permissions(struct view query, int reads_only, json_t **ret, struct err *e)
 {
     autobuf struct buf text;
     json_error_t why;
@@ -98,6 +117,8 @@ static int asked_permissions(struct view query, json_t **ret, struct err *e)
     *ret = json_loadb((const char *)buf_view(&text).p, buf_len(&text), 0, &why);
     rc = json_is_object(*ret) ? 0 : -1;
     json_object_foreach(*ret, resource, actions) rc = json_is_array(actions) ? rc : -1;
+    if (rc == 0 && reads_only)
+        grant_reading(*ret);
     if (rc == 0)
         return 0;
     json_decref(*ret);
@@ -109,16 +130,26 @@ void api_me(struct request *r, void *arg)
 {
     struct err e = { 0 };
     json_t *permissions = NULL, *document;
+    const char *name = r->principal.name, *username = name;
+    char initials[3];
     char *text;
 
     (void)arg;
-    if (asked_permissions(r->head->query, &permissions, &e) != 0) {
+    if (asked_permissions(r->head->query, r->principal.role == ROLE_OBSERVER, &permissions, &e) !=
+        0) {
         request_failed(r, &e);
         return;
     }
-    document = json_pack("{s:{s:s,s:s,s:s,s:s,s:n,s:n},s:o}", "identity", "username", "anonymous",
-                         "name", "Anonymous", "display_name", "Anonymous", "initials", "An",
-                         "avatar_url", "color", "permissions", permissions);
+    /* The one token of a server is nobody in particular. */
+    if (strcmp(name, PRINCIPAL_DEFAULT) == 0) {
+        username = "anonymous";
+        name = "Anonymous";
+    }
+    snprintf(initials, sizeof initials, "%.2s", name);
+    initials[0] = (char)toupper((unsigned char)initials[0]);
+    document = json_pack("{s:{s:s,s:s,s:s,s:s,s:n,s:n},s:o}", "identity", "username", username,
+                         "name", name, "display_name", name, "initials", initials, "avatar_url",
+                         "color", "permissions", permissions);
     text = document != NULL ? json_dumps(document, JSON_COMPACT) : NULL;
     json_decref(document);
     if (text == NULL) {

@@ -32,7 +32,9 @@ enum {
 };
 
 struct channels {
+    struct jupyter *jupyter;   /* borrowed */
     struct deferred *deferred; /* borrowed */
+    int observer;              /* who opened it only reads */
     struct websocket *ws;      /* NULL until the 101 is written, and after its end */
     struct client *client;     /* NULL after client_detach() */
     struct deferred_node pull;
@@ -133,6 +135,13 @@ static int on_message(void *arg, int text, struct view payload)
 
     if (c->client == NULL)
         return 0;
+    if (c->observer) {
+        c->jupyter->observer_frames++;
+        if (log_allowed(&limit, 5))
+            log_warn("observer_frame", "total=%llu note=\"what observers send is dropped\"",
+                     (unsigned long long)c->jupyter->observer_frames);
+        return 0;
+    }
     rc = wschannel_decode(&c->in, c->framing, text, payload, &jmsg_limits_default, &e);
     if (rc == 0 && c->in.channel == JMSG_IOPUB)
         rc = err_set(&e, HC_EPARSE, "a client sends nothing on iopub");
@@ -224,18 +233,21 @@ static int session_id(const struct request *r, struct buf *out, struct err *e)
     return buf_add(out, "", 1);
 }
 
-static struct channels *channels_new(struct server *s, const struct http_head *head)
+static struct channels *channels_new(struct jupyter *j, const struct request *r)
 {
     struct channels *c = xcalloc(1, sizeof *c);
+    const struct http_head *head = r->head;
 
-    c->deferred = conns_deferred(s->conns);
+    c->jupyter = j;
+    c->deferred = conns_deferred(r->server->conns);
+    c->observer = r->principal.role == ROLE_OBSERVER;
     c->pull = (struct deferred_node){ .fn = on_pull, .arg = c };
     c->framing = ws_handshake_offers(head, WSCHANNEL_V1_PROTOCOL) ? WSCHANNEL_V1 : WSCHANNEL_LEGACY;
     wschannel_frame_init(&c->frame);
     return c;
 }
 
-static void open_channels(struct request *r, struct kernel *k)
+static void open_channels(struct jupyter *j, struct request *r, struct kernel *k)
 {
     char accept[WS_ACCEPT_TEXT];
     struct err e = { 0 };
@@ -250,9 +262,12 @@ static void open_channels(struct request *r, struct kernel *k)
         request_error(r, status, "%s", e.msg);
         return;
     }
-    c = channels_new(r->server, r->head);
+    c = channels_new(j, r);
     before = origin_enter(r->origin); /* the handler may have waited */
-    rc = client_attach(k, (const char *)buf_view(&id).p, &client_callbacks, c, &c->client, &e);
+    /* A session_id is a seat with replies and questions for its owner: an observer gets
+     * one of its own, which hears iopub alone. */
+    rc = client_attach(k, c->observer ? "" : (const char *)buf_view(&id).p, &client_callbacks, c,
+                       &c->client, &e);
     origin_enter(before);
     if (rc != 0) {
         c->client = NULL;
@@ -274,7 +289,7 @@ static void on_ready(struct jupyter *j, uint64_t token, struct request *r, struc
         return;
     k = jupyter_kernel(r, j); /* answers when it is gone */
     if (k != NULL)
-        open_channels(r, k);
+        open_channels(j, r, k);
 }
 
 /* Token and Origin are checked by now. The 101 of a busy kernel comes at once; that
@@ -290,7 +305,7 @@ void channels_open(struct request *r, void *arg)
     if (k == NULL)
         return;
     if (!kernel_is_starting(k) || ws_handshake_check(r->head, accept, &status, NULL) != 0) {
-        open_channels(r, k);
+        open_channels(j, r, k);
         return;
     }
     pending_ready(j, k, r->token, on_ready);

@@ -19,7 +19,7 @@ enum { DOCUMENT_MAX = 32 * 1024 * 1024, LOCATION_MAX = 1000 };
 
 static struct kernel *kernel_of(const struct jupyter *j, const struct nbsession *s)
 {
-    struct principal p;
+    struct principal p = { .role = ROLE_FULL };
 
     memcpy(p.name, s->owner, sizeof p.name);
     return sessions_find_kernel(j->sessions, &p, s->kernel_id);
@@ -75,7 +75,7 @@ void nbsessions_list(struct request *r, void *arg)
         next = s->next;
         if (k == NULL && s->token == 0)
             nbsessions_remove(j->notebooks, s);
-        else if (k != NULL && strcmp(s->owner, r->principal.name) == 0)
+        else if (k != NULL && principal_sees(&r->principal, s->owner))
             nbsession_write(&w, s, k);
     }
     jsonwrite_end(&w);

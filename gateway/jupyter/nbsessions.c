@@ -134,13 +134,23 @@ void nbsession_apply(struct nbsession *s)
     nbsession_body_free(&s->change);
 }
 
+static unsigned count_of(const struct nbsessions *n, const struct principal *p)
+{
+    unsigned count = 0;
+
+    for (const struct nbsession *s = n->first; s != NULL; s = s->next)
+        count += strcmp(s->owner, p->name) == 0;
+    return count;
+}
+
 struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
                                  struct nbsession_body *body)
 {
     struct nbsession **end = &n->first, *s;
     uint8_t random[16];
 
-    if (n->count >= NBSESSIONS_MAX || getrandom(random, sizeof random, 0) != sizeof random)
+    if (n->count >= NBSESSIONS_ALL_MAX || count_of(n, p) >= NBSESSIONS_MAX ||
+        getrandom(random, sizeof random, 0) != sizeof random)
         return NULL;
     s = xcalloc(1, sizeof *s);
     uuid_format(random, s->id);
@@ -175,7 +185,7 @@ void nbsessions_remove(struct nbsessions *n, struct nbsession *s)
 struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal *p, const char *id)
 {
     for (struct nbsession *s = n->first; s != NULL; s = s->next)
-        if (s->kernel_id[0] != '\0' && strcmp(s->owner, p->name) == 0 && strcmp(s->id, id) == 0)
+        if (s->kernel_id[0] != '\0' && principal_sees(p, s->owner) && strcmp(s->id, id) == 0)
             return s;
     return NULL;
 }

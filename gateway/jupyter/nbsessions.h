@@ -11,14 +11,17 @@
 
 #include "cleanup.h"
 #include "hex.h"
+#include "principal.h"
 
 struct err;
 struct jsonwrite;
 struct jupyter;
 struct kernel;
-struct principal;
 
-enum { NBSESSIONS_MAX = 4096 }; /* of all principals */
+enum {
+    NBSESSIONS_MAX = 4096,      /* of one principal */
+    NBSESSIONS_ALL_MAX = 65536, /* of all */
+};
 
 /* What a body asks for; every field NULL when it is not given. Owned strings. */
 struct nbsession_body {
@@ -33,7 +36,7 @@ void nbsession_body_free(struct nbsession_body *b);
 struct nbsession {
     struct nbsession *next;
     char id[UUID_TEXT];
-    char owner[64]; /* principal */
+    char owner[PRINCIPAL_NAME];
     char *path, *name, *type;
     char kernel_id[UUID_TEXT]; /* "" while the first one starts: then nobody sees the session */
     /* An operation in flight, at most one: the token of its request, and what is to
@@ -47,7 +50,8 @@ struct nbsessions *nbsessions_new(void);
 struct nbsessions *nbsessions_free(struct nbsessions *n);
 struct nbsession *nbsessions_first(struct nbsessions *n); /* in order of creation */
 
-/* NULL without room or randomness. Takes the strings out of body. */
+/* NULL without room or randomness. Takes the strings out of body. An observer finds
+ * the sessions of those whom it observes. */
 struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
                                  struct nbsession_body *body);
 void nbsessions_remove(struct nbsessions *n, struct nbsession *s);

@@ -129,7 +129,7 @@ def test_a_flag_takes_no_value(name):
     (["--log-level", ""], "option --log-level: '' is none of debug, info, warn, error"),
     (["--access-log", "inf"], "option --access-log: 'inf' is none of auto, debug, info, off"),
     (["--state-dir", ""], "option --state-dir: the name is empty"),
-    (["--token-file", "/tmp"], "option --no-auth contradicts --token and --token-file"),
+    (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
 def test_a_wrong_value_gets_a_sentence(options, said):
     assert refused(*options).startswith(said)

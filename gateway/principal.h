@@ -1,0 +1,35 @@
+/*
+ * principal - who a token belongs to: owns everything that was made with it, and
+ * sees nothing else. A plain value that is copied with requests and sessions.
+ */
+#ifndef HC_PRINCIPAL_H
+#define HC_PRINCIPAL_H
+
+#include "launchmsg.h"
+
+enum { PRINCIPAL_NAME = 64 }; /* bytes, with the NUL */
+
+enum role {
+    ROLE_FULL,
+    ROLE_OBSERVER, /* reads what another one owns */
+    ROLE_PROXY,    /* a trusted proxy: asks in the name of others, and has nothing of its own */
+};
+
+struct principal {
+    char name[PRINCIPAL_NAME];
+    enum role role;
+    char observes[PRINCIPAL_NAME]; /* of an observer: whose objects; "*": everybody's */
+    unsigned max_kernels;          /* 0: the server's limit alone */
+    struct launch_limits limits;   /* of its sessions; 0: the server's */
+};
+
+/* With one token there is one principal. */
+#define PRINCIPAL_DEFAULT "default"
+
+/* 1..63 letters, digits, '.', '_', '-', '@', '+', the first one a letter or digit. */
+int principal_name_valid(const char *name, size_t n);
+
+/* 1 when p may read what owner has. Only the owner changes it. */
+int principal_sees(const struct principal *p, const char *owner);
+
+#endif
