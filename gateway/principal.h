@@ -12,6 +12,7 @@ enum { PRINCIPAL_NAME = 64 }; /* bytes, with the NUL */
 enum role {
     ROLE_FULL,
     ROLE_OBSERVER, /* reads what another one owns */
+    ROLE_NOBODY,   /* asks for what needs no token */
     ROLE_PROXY,    /* a trusted proxy: asks in the name of others, and has nothing of its own */
 };
 

@@ -60,11 +60,15 @@ static int read_name(struct record *r, const char *field, const json_t *v, struc
 
 static int read_role(struct record *r, const char *field, const json_t *v, struct err *e)
 {
-    static const char *const names[] = { "full", "observer", "proxy" };
+    static const char *const names[] = {
+        [ROLE_FULL] = "full",
+        [ROLE_OBSERVER] = "observer",
+        [ROLE_PROXY] = "proxy",
+    };
     const char *s = string(v);
 
     for (unsigned i = 0; s != NULL && i < sizeof names / sizeof *names; i++) {
-        if (strcmp(s, names[i]) == 0) {
+        if (names[i] != NULL && strcmp(s, names[i]) == 0) {
             r->principal.role = (enum role)i;
             return 0;
         }

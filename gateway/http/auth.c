@@ -258,7 +258,10 @@ int auth_check(const struct auth *a, const struct http_head *head, int websocket
     *ret = (struct principal){ .name = PRINCIPAL_DEFAULT };
     *proof = (struct proof){ .kind = PROOF_NONE };
     if (!a->open) {
-        if (open || authenticated(a, head, ret, proof))
+        if (authenticated(a, head, ret, proof))
+            return 0;
+        *ret = (struct principal){ .role = ROLE_NOBODY };
+        if (open)
             return 0;
         err_set(e, HC_EAUTH, "a valid token is needed");
         return 401;
