@@ -39,7 +39,7 @@ static const struct option_spec specs[] = {
     TEXT("token", "TOKEN", token, "what clients must present (random, printed at the start)"),
     TEXT("token-file", "FILE", token_file, "read the token from a file; HOLDCELL_TOKEN works too"),
     TEXT("principals", "FILE", principals,
-         "who may ask, one a line, with hashes of tokens; SIGHUP reads it again"),
+         "who may ask, one a line with hashes of tokens; read again at SIGHUP"),
     FLAG("no-auth", no_auth, "ask for no token; on loopback only"),
     TEXT("base-url", "PATH", base_url, "prefix of all routes (/)"),
     TEXT("state-dir", "DIR", state_dir, "state of this instance (/var/lib/holdcell/PORT)"),
