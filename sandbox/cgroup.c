@@ -5,13 +5,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "cgfile.h"
 #include "cgroup_ops.h"
 #include "err.h"
 
-enum { SWEEP_TRIES = 1000 }; /* of 10 ms */
+enum {
+    SWEEP_TRIES = 1000, /* of 10 ms */
+    LOCK_TRIES = 100,   /* of 10 ms: a child that did not get as far as exec holds the lock too */
+};
 
 static int is_populated(int fd)
 {
@@ -19,6 +23,25 @@ static int is_populated(int fd)
 
     /* A group that cannot be read was removed: nobody is in it. */
     return cgfile_key(fd, "cgroup.events", "populated", &populated) == 0 && populated != 0;
+}
+
+/* A launcher holds the lock of its base as long as it lives. The table of instances gives each its own
+ * number, but not across two tables: in a container or chroot with the host's cgroups and a /run of
+ * its own, or when somebody emptied /run. Who sweeps a base that is in use ends all its sessions. */
+static int lock_base(int fd, const char *name, struct err *e)
+{
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_sys(e, errno, "lock cgroup '%s'", name);
+        cgfile_nap();
+    }
+    return err_set(
+        e, EBUSY,
+        "cgroup '%s' is in use by another holdcell: who shares the cgroups of a host has "
+        "to share its /run/holdcell",
+        name);
 }
 
 /* Kills and removes the base that an earlier launcher left. Its processes are
@@ -33,7 +56,12 @@ static int sweep(int parent, const char *name, struct err *e)
         r = cgfile_open_dir(parent, name, &fd);
         if (r == -ENOENT)
             return 0;
-        if (r == 0 && is_populated(fd))
+        if (r < 0)
+            return err_sys(e, -r, "open cgroup '%s'", name);
+        r = lock_base(fd, name, e);
+        if (r < 0)
+            return r;
+        if (is_populated(fd))
             r = cgfile_write(fd, "cgroup.kill", "1");
         if (r < 0)
             return err_sys(e, -r, "sweep cgroup '%s'", name);
@@ -52,11 +80,16 @@ static int open_base(struct cgroup_base *b, struct err *e)
     if (r < 0)
         return r;
     r = cgfile_make_dir(b->place.unified_fd, b->name, &b->base_fd);
-    if (r == 0)
-        r = cgfile_make_dir(b->base_fd, "s", &b->sessions_fd);
     if (r < 0)
         return err_sys(e, -r, "make cgroup '%s'", b->name);
-    return b->ops->base_open(b, e);
+    r = lock_base(b->base_fd, b->name, e);
+    if (r < 0) {
+        closep(&b->base_fd); /* not ours */
+        return r;
+    }
+    /* Somebody who swept it before it was locked has removed it: this fails then. */
+    r = cgfile_make_dir(b->base_fd, "s", &b->sessions_fd);
+    return r < 0 ? err_sys(e, -r, "make cgroup '%s/s'", b->name) : b->ops->base_open(b, e);
 }
 
 int cgroup_base_open(unsigned slot, const char *parent, struct cgroup_base **ret, struct err *e)
@@ -87,13 +120,12 @@ struct cgroup_base *cgroup_base_close(struct cgroup_base *b)
     if (b == NULL)
         return NULL;
     closep(&b->sessions_fd);
-    if (b->base_fd >= 0) {
-        closep(&b->base_fd);
+    if (b->base_fd >= 0) { /* else it is another's: the empty groups too */
         /* Fails when a session lives on; the next start of this slot sweeps it. */
         (void)!cgfile_remove_tree(b->place.unified_fd, b->name);
-    }
-    if (b->ops != NULL)
         b->ops->base_close(b);
+        closep(&b->base_fd); /* with the lock, so last */
+    }
     cgplace_close(&b->place);
     free(b);
     return NULL;

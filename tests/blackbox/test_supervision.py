@@ -1,6 +1,7 @@
 """The life of the three processes: supervisor, launcher, gateway. Most tests put the console in the
 gateway's place (HOLDCELL_GATEWAY), so that they say nothing about HTTP."""
 
+import ctypes
 import fcntl
 import os
 import re
@@ -276,6 +277,38 @@ def test_a_port_in_use_is_named(supervised):
     b.spawn()
     assert b.proc.wait(30) == 1
     assert f"--listen: bind 127.0.0.1:{a.port}" in b.log()
+
+
+def private_run():
+    """The table of instances as a container sees it that has the host's cgroups and a /run of its own."""
+    check_libc("unshare", CLONE_NEWNS)
+    check_libc("mount", b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None)
+    check_libc("mount", b"tmpfs", b"/run/holdcell", b"tmpfs", ctypes.c_ulong(0), None)
+
+
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def check_libc(name, *args):
+    if getattr(LIBC, name)(*args) != 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
+def test_an_instance_with_a_table_of_its_own_does_not_touch_the_cgroups_of_another(supervised):
+    a = supervised().ready()
+    a.says("ready: kernel=1 generation=1")
+    before = (a.sandboxed(), cgroups_of(a.slot()))
+    b = supervised(prepare=private_run)
+    os.makedirs(b.state, 0o711)
+    with open(os.path.join(b.state, "lock"), "w") as f:
+        f.write(f"pid 1\nslot {a.slot()}\n")         # the number that its last run had
+    os.chmod(os.path.join(b.state, "lock"), 0o600)
+    b.spawn()
+    assert b.proc.wait(60) == 1
+    why = rf"'holdcell-{a.slot()}' is in use by another holdcell.*/run/holdcell"
+    assert re.search("event=launcher_ends .*" + why, b.log())
+    assert (a.sandboxed(), cgroups_of(a.slot())) == before
 
 
 # --- options ---------------------------------------------------------------------------
