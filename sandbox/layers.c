@@ -36,30 +36,6 @@ static int make_mount_point(struct err *e)
     return 0;
 }
 
-/* Every byte and node in it is made here, so its size is bounded by what etctree copies. */
-static int mount_layers(struct layers *l, int *ret_fs, int *ret_fd, struct err *e)
-{
-    const struct mountfd_tmpfs t = {
-        .source = "layers",
-        .bytes = 64 << 20,
-        .inodes = 16384,
-        .mode = 0755,
-        .attributes = MOUNTFD_DATA,
-    };
-    autoclose int fd = -1;
-    autoclose int fs = -1;
-    int r = mountfd_tmpfs(&t, &fd, &fs, e);
-
-    if (r == 0)
-        r = mountfd_attach(fd, mount_point, e);
-    if (r < 0)
-        return r;
-    l->mounted = 1;
-    *ret_fd = take_fd(&fd);
-    *ret_fs = take_fd(&fs);
-    return 0;
-}
-
 static int make_layer(const char *name, int *ret_fd, struct err *e)
 {
     autoclose int dir = open(mount_point, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -82,10 +58,15 @@ static int hide_in_usr(int fd, struct err *e)
     return 0;
 }
 
-static int make_layers(struct layers *l, struct err *e)
+static int make_layers(int fd, void *arg, struct err *e)
 {
-    int r = make_layer("empty", &l->empty_fd, e);
+    struct layers *l = arg;
+    int r = mountfd_attach(fd, mount_point, e);
 
+    if (r < 0)
+        return r;
+    l->mounted = 1;
+    r = make_layer("empty", &l->empty_fd, e);
     if (r == 0)
         r = make_layer("usr", &l->usr_hide_fd, e);
     if (r == 0)
@@ -93,6 +74,21 @@ static int make_layers(struct layers *l, struct err *e)
     if (r == 0)
         r = make_layer("etc", &l->etc_fd, e);
     return r < 0 ? r : etctree_fill(l->etc_fd, e);
+}
+
+/* Every byte and node in it is made here, so its size is bounded by what etctree copies. */
+static int mount_layers(struct layers *l, struct err *e)
+{
+    const struct mountfd_tmpfs t = {
+        .source = "layers",
+        .bytes = 64 << 20,
+        .inodes = 16384,
+        .mode = 0755,
+        .attributes = MOUNTFD_DATA,
+    };
+    autoclose int fd = -1; /* attached: the mount lives on without it */
+
+    return mountfd_sealed(&t, make_layers, l, &fd, e);
 }
 
 /* Sessions have /bin, /lib ... as links into /usr; a host with folders there would need more layers. */
@@ -141,8 +137,6 @@ static int open_runtime(const char *dir, struct layers *l, struct err *e)
 int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
 {
     struct layers l = { -1, -1, -1, -1, -1, 0, NULL };
-    autoclose int fs = -1;
-    autoclose int fd = -1;
     int r = check_merged_usr(e);
 
     if (r == 0)
@@ -150,11 +144,7 @@ int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
     if (r == 0)
         r = own_mount_namespace(e);
     if (r == 0)
-        r = mount_layers(&l, &fs, &fd, e);
-    if (r == 0)
-        r = make_layers(&l, e);
-    if (r == 0)
-        r = mountfd_seal(fs, fd, e);
+        r = mount_layers(&l, e);
     if (r == 0 && (l.usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
         r = err_sys(e, errno, "open /usr");
     if (r == 0)

@@ -45,7 +45,8 @@ static int finish(int fs, unsigned attributes, int *ret_fd, struct err *e)
     return 0;
 }
 
-int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs, struct err *e)
+/* *ret_fs, the context of the file system, is what seal() needs; NULL: not needed. */
+static int new_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs, struct err *e)
 {
     autoclose int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
 
@@ -61,7 +62,7 @@ int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs, struc
     return 0;
 }
 
-int mountfd_seal(int fs, int fd, struct err *e)
+static int seal(int fs, int fd, struct err *e)
 {
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
 
@@ -70,6 +71,28 @@ int mountfd_seal(int fs, int fd, struct err *e)
         fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ||
         mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0)
         return err_sys(e, errno, "make a file system read-only");
+    return 0;
+}
+
+int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, struct err *e)
+{
+    return new_tmpfs(t, ret_fd, NULL, e);
+}
+
+int mountfd_sealed(const struct mountfd_tmpfs *t, mountfd_fill *fill, void *arg, int *ret_fd,
+                   struct err *e)
+{
+    autoclose int fd = -1;
+    autoclose int fs = -1;
+    int r = new_tmpfs(t, &fd, &fs, e);
+
+    if (r == 0)
+        r = fill(fd, arg, e);
+    if (r == 0)
+        r = seal(fs, fd, e);
+    if (r < 0)
+        return r;
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 

@@ -27,12 +27,13 @@ struct mountfd_tmpfs {
     unsigned attributes; /* MOUNT_ATTR_* */
 };
 
-/* Two descriptors: of the mount (its root directory), and of its file system's
- * context, which mountfd_seal() needs; ret_fs NULL: not needed. */
-int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, int *ret_fs,
-                  struct err *e) MUST_CHECK;
-/* Makes the mount read-only, and the superblock, which no capability inside can undo. */
-int mountfd_seal(int fs, int fd, struct err *e) MUST_CHECK;
+int mountfd_tmpfs(const struct mountfd_tmpfs *t, int *ret_fd, struct err *e) MUST_CHECK;
+
+/* Puts files below the root directory fd. */
+typedef int mountfd_fill(int fd, void *arg, struct err *e);
+/* Filled once, then read-only: the mount, and the superblock, which no capability inside can undo. */
+int mountfd_sealed(const struct mountfd_tmpfs *t, mountfd_fill *fill, void *arg, int *ret_fd,
+                   struct err *e) MUST_CHECK;
 
 /* A read-only overlay of directories of the caller's mount namespace, topmost
  * first, at least two: its inodes are its own, so that locks and watches on the

@@ -31,6 +31,13 @@ static int give(int fd, uid_t id, struct err *e)
     return 0;
 }
 
+static int furnish(int fd, void *arg, struct err *e)
+{
+    const struct layers *layers = arg;
+
+    return rootdir_furnish(fd, layers->runtime_fd >= 0 ? layers->runtime_dir : NULL, e);
+}
+
 static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
 {
     const struct mountfd_tmpfs t = {
@@ -40,25 +47,15 @@ static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
         .mode = 0755,
         .attributes = MOUNTFD_DATA,
     };
-    autoclose int fd = -1;
-    autoclose int fs = -1;
-    int r = mountfd_tmpfs(&t, &fd, &fs, e);
 
-    if (r == 0)
-        r = rootdir_furnish(fd, layers->runtime_fd >= 0 ? layers->runtime_dir : NULL, e);
-    if (r == 0)
-        r = mountfd_seal(fs, fd, e);
-    if (r < 0)
-        return r;
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return mountfd_sealed(&t, furnish, (void *)(uintptr_t)layers, ret_fd, e);
 }
 
 static int add_tmpfs(struct mounts *m, const char *target, const struct mountfd_tmpfs *t,
                      uid_t owner, struct err *e)
 {
     autoclose int fd = -1;
-    int r = mountfd_tmpfs(t, &fd, NULL, e);
+    int r = mountfd_tmpfs(t, &fd, e);
 
     if (r == 0)
         r = give(fd, owner, e);

@@ -127,8 +127,9 @@ static int make_file(int dirfd, const char *name, FILE **ret, struct err *e)
     return 0;
 }
 
-static int fill(int dirfd, const struct launch_limits *limits, struct err *e)
+static int fill(int dirfd, void *arg, struct err *e)
 {
+    const struct launch_limits *limits = arg;
     FILE *f;
     int r;
 
@@ -160,18 +161,10 @@ int procmask_new(const struct launch_limits *limits, int *ret_fd, struct err *e)
         .mode = 0555,
         .attributes = MOUNTFD_DATA | MOUNT_ATTR_NOEXEC,
     };
-    autoclose int fd = -1;
-    autoclose int fs = -1;
-    int r = mountfd_tmpfs(&t, &fd, &fs, e);
 
-    if (r == 0)
-        r = fill(fd, limits, e);
-    if (r == 0)
-        r = mountfd_seal(fs, fd, e);
-    if (r < 0)
-        return err_wrap(e, "files over /proc");
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return mountfd_sealed(&t, fill, (void *)(uintptr_t)limits, ret_fd, e) < 0
+               ? err_wrap(e, "files over /proc")
+               : 0;
 }
 
 static int mount_proc(struct err *e)

@@ -96,6 +96,18 @@ static int make_nodes(int fd, struct err *e)
     return 0;
 }
 
+static int fill_dev(int fd, void *arg, struct err *e)
+{
+    (void)arg;
+    int r = make_nodes(fd, e);
+
+    if (r == 0)
+        r = make_folder(fd, "pts", e);
+    if (r == 0)
+        r = make_folder(fd, "shm", e);
+    return r < 0 ? r : make_links(fd, dev_links, sizeof dev_links / sizeof *dev_links, e);
+}
+
 int rootdir_dev(int *ret_fd, struct err *e)
 {
     const struct mountfd_tmpfs t = {
@@ -105,22 +117,6 @@ int rootdir_dev(int *ret_fd, struct err *e)
         .mode = 0755,
         .attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, /* the one mount with devices */
     };
-    autoclose int fd = -1;
-    autoclose int fs = -1;
-    int r = mountfd_tmpfs(&t, &fd, &fs, e);
 
-    if (r == 0)
-        r = make_nodes(fd, e);
-    if (r == 0)
-        r = make_folder(fd, "pts", e);
-    if (r == 0)
-        r = make_folder(fd, "shm", e);
-    if (r == 0)
-        r = make_links(fd, dev_links, sizeof dev_links / sizeof *dev_links, e);
-    if (r == 0)
-        r = mountfd_seal(fs, fd, e);
-    if (r < 0)
-        return err_wrap(e, "/dev");
-    *ret_fd = take_fd(&fd);
-    return 0;
+    return mountfd_sealed(&t, fill_dev, NULL, ret_fd, e) < 0 ? err_wrap(e, "/dev") : 0;
 }

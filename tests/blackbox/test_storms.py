@@ -1,7 +1,11 @@
 """Many clients at one kernel at the same time: every request ends, with an answer that fits."""
 
+import http.client
+import os
 import random
+import signal
 import threading
+import time
 from collections import Counter
 
 from channels import Channels
@@ -61,3 +65,39 @@ def test_requests_of_many_clients_for_the_same_kernels_all_end_with_an_answer_th
     kid = s.start_kernel("python3")
     with Channels(s, kid) as c:
         assert c.run("1 + 1").result == "2"
+
+
+def come_and_go(s, until, seen):
+    while not until.is_set():
+        try:
+            r = s.request("POST", "/api/kernels", {"name": "python3"})
+            seen[r.status] += 1
+            if r.status == 201:
+                s.delete_kernel(r.json()["id"])
+        except (OSError, http.client.HTTPException):    # the gateway goes with its launcher
+            seen["down"] += 1
+            time.sleep(0.1)
+
+
+def test_sessions_come_and_go_in_two_instances_while_one_of_them_loses_its_launcher(server_with):
+    a, b = server_with(), server_with()
+    before = b.counters()
+    until, seen = threading.Event(), {a: Counter(), b: Counter()}
+    clients = [threading.Thread(target=come_and_go, args=(s, until, seen[s]), daemon=True) for s in (a, b, a, b)]
+    for t in clients:
+        t.start()
+    for i in range(3):
+        made = seen[a][201], seen[b][201]
+        wait_for(lambda: seen[a][201] >= made[0] + 4 and seen[b][201] >= made[1] + 4)
+        old = a.process("launcher")
+        os.kill(old, signal.SIGKILL)
+        wait_for(lambda: a.process("launcher") not in (0, old) and a.answers())
+    made = seen[a][201]
+    wait_for(lambda: seen[a][201] >= made + 4)
+    until.set()
+    for t in clients:
+        t.join(120)
+    assert set(seen[b]) == {201}, (seen, b.log()[-2000:])
+    for s in (a, b):
+        assert "make cgroup" not in s.log() and "sweep" not in s.log(), s.log()[-2000:]
+    wait_for(lambda: b.counters()["cgroups"] == before["cgroups"])
