@@ -11,6 +11,7 @@
 
 #include "err.h"
 #include "groups.h"
+#include "outbox.h"
 #include "packet.h"
 #include "request.h"
 #include "worker.h"
@@ -40,10 +41,7 @@ struct server {
     struct worker workers[WORKERS_MAX];
     struct groups groups;
     struct packet in;
-    /* The one packet on its way out. While the controller does not take it nothing
-     * else is read, neither requests nor answers, so nothing piles up here. */
-    struct buf out;
-    int out_fd;
+    struct outbox out;
 };
 
 static int64_t now_ms(void)
@@ -56,71 +54,40 @@ static int64_t now_ms(void)
 
 static int is_sending(const struct server *s)
 {
-    return buf_len(&s->out) > 0;
-}
-
-static void clear_out(struct server *s)
-{
-    buf_clear(&s->out);
-    closep(&s->out_fd);
-    s->out_fd = -1;
+    return outbox_full(&s->out);
 }
 
 static void cut_off(struct server *s)
 {
-    clear_out(s);
+    outbox_clear(&s->out);
     closep(&s->request_fd);
     s->request_fd = -1;
 }
 
-/* Queues a packet of our own; only while nothing else is on its way. */
+/* Queues a packet of our own; only while nothing else is on its way. Without memory
+ * we hang up: an answer that never comes is worse than none at all. */
 static void say(struct server *s, const struct msg_spec *spec, uint64_t request, int code,
                 const void *body)
 {
-    check(!is_sending(s));
-    if (msg_encode(spec, request, code, body, 0, &s->out, NULL) < 0)
-        cut_off(s); /* no memory: an answer that never comes is worse than none at all */
+    if (outbox_put(&s->out, spec, request, code, body) < 0)
+        cut_off(s);
 }
 
 static void say_error(struct server *s, uint64_t request, unsigned verb, const struct err *why)
 {
-    struct init_error body = { verb, view_cstr(why->msg) };
-
-    say(s, init_answer_spec(INIT_ERROR), request, why->code, &body);
-}
-
-/* The kernel would not take the packet (too many descriptors on their way, for
- * one): the asker gets that error instead. */
-static void replace_by_error(struct server *s, int code)
-{
-    struct msg_head head;
-    struct err e = { 0 };
-
-    memcpy(&head, buf_view(&s->out).p, sizeof head);
-    clear_out(s);
-    if (head.verb == INIT_ERROR || head.request == 0) {
+    if (outbox_put_error(&s->out, request, verb, why) < 0)
         cut_off(s);
-        return;
-    }
-    (void)err_sys(&e, code, "send the answer");
-    say_error(s, head.request, head.verb, &e);
 }
 
 /* 0, also when the packet has to wait; -HC_EGONE when the other side is closed. */
 static int flush(struct server *s)
 {
-    while (s->request_fd >= 0 && is_sending(s)) {
-        int r = packet_send(s->request_fd, buf_view(&s->out), s->out_fd);
-
-        if (r == 0)
-            clear_out(s);
-        else if (r == -EAGAIN)
-            return 0;
-        else if (r == -EPIPE || r == -ECONNRESET)
-            return -HC_EGONE;
-        else
-            replace_by_error(s, -r);
-    }
+    if (s->request_fd < 0)
+        return 0;
+    int r = outbox_flush(&s->out, s->request_fd);
+    if (r == 0 || r == -HC_EGONE)
+        return r;
+    cut_off(s);
     return 0;
 }
 
@@ -239,7 +206,7 @@ static void take_answer(struct server *s, struct worker *w)
 {
     struct msg_head head;
     struct err e = { 0 };
-    int r = packet_receive(w->channel_fd, &s->in, &e);
+    int r = packet_receive(w->channel_fd, &s->in, &e), no_fd = -1;
     struct group *one;
 
     if (r == -EAGAIN)
@@ -256,15 +223,13 @@ static void take_answer(struct server *s, struct worker *w)
         r = -HC_EGONE;
     if (r < 0 || head.request != w->request || s->in.fd_count > 1 ||
         (head.verb != w->verb && head.verb != INIT_ERROR) ||
-        buf_add(&s->out, s->in.bytes, s->in.n) < 0) {
+        outbox_pass(&s->out, (struct view){ s->in.bytes, s->in.n },
+                    s->in.fd_count == 1 ? &s->in.fds[0] : &no_fd) < 0) {
         packet_close_fds(&s->in);
         end_without_answer(s, w);
         return;
     }
-    if (s->in.fd_count == 1) {
-        s->out_fd = s->in.fds[0];
-        s->in.fd_count = 0;
-    }
+    s->in.fd_count = 0; /* passed on */
     one = w->verb == INIT_SPAWN ? groups_find(&s->groups, w->made) : NULL;
     if (one != NULL) /* a packet says that the exec failed */
         groups_remove(one);
@@ -402,9 +367,8 @@ int server_run(int request_fd, const struct init_start *limits, struct err *e)
 
     s->request_fd = request_fd;
     s->limits = limits;
-    s->out_fd = -1;
     s->more_to_reap = 1;
-    buf_init(&s->out, MSG_MAX);
+    outbox_init(&s->out);
     for (unsigned i = 0; i < WORKERS_MAX; i++)
         s->workers[i].channel_fd = -1;
     r = open_signals(&s->signal_fd, e);
