@@ -326,8 +326,8 @@ def test_a_cgroup_parent_that_cannot_be_used_is_refused_by_the_name_of_the_optio
     assert re.search(rf'event=launcher_ends exit=1 text="start: --cgroup-parent:? *{why}', got.stderr), got.stderr
 
 
-LATER = ["prespawn", "seed-notebook", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy",
-         "iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key", "tls-client-ca"]
+LATER = ["prespawn", "seed-notebook", "iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
+         "tls-client-ca"]
 
 
 @pytest.mark.parametrize("options, part", [
