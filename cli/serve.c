@@ -42,6 +42,13 @@ static void collect_files(const struct serve_options *o, struct livefiles *files
         livefiles_add(files, "token", "token-file", o->token_file, LIVEFILE_TOKEN);
     if (o->principals != NULL)
         livefiles_add(files, "principals", "principals", o->principals, LIVEFILE_SECRET);
+    if (o->tls_cert != NULL) /* with the key in it a secret */
+        livefiles_add(files, "tls-cert", "tls-cert", o->tls_cert,
+                      o->tls_key == NULL ? LIVEFILE_SECRET : 0);
+    if (o->tls_key != NULL)
+        livefiles_add(files, "tls-key", "tls-key", o->tls_key, LIVEFILE_SECRET);
+    if (o->tls_client_ca != NULL)
+        livefiles_add(files, "tls-client-ca", "tls-client-ca", o->tls_client_ca, 0);
 }
 
 static int write_settings(struct server *s, struct err *e)
@@ -74,7 +81,8 @@ static int write_announcement(struct server *s, struct err *e)
 
     if (s->options.token_made)
         snprintf(token, sizeof token, "token of this run: %s\n", s->options.token_text);
-    if (asprintf(&s->announce, "%sholdcell serving on http://%s%s\n", token, s->listen.address,
+    if (asprintf(&s->announce, "%sholdcell serving on http%s://%s%s\n", token,
+                 s->options.tls_cert != NULL ? "s" : "", s->listen.address,
                  s->options.base_url) < 0) {
         s->announce = NULL;
         return err_set(e, ENOMEM, "no memory");

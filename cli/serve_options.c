@@ -71,6 +71,12 @@ static const struct option_spec specs[] = {
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
     FLAG("cull-busy", cull_busy, "cull also kernels that are at work"),
 
+    TEXT("tls-cert", "FILE", tls_cert,
+         "serve https: certificate and chain, PEM; SIGHUP reads again"),
+    TEXT("tls-key", "FILE", tls_key, "its private key, PEM, unencrypted (beside the certificate)"),
+    TEXT("tls-client-ca", "FILE", tls_client_ca,
+         "ask clients for a certificate of these authorities, PEM"),
+
     TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
     TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
     TEXT("allow-headers", "VALUE", allow_headers, "CORS: Access-Control-Allow-Headers"),
@@ -100,9 +106,6 @@ static const struct option_spec specs[] = {
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),
-    LATER("tls-cert"),
-    LATER("tls-key"),
-    LATER("tls-client-ca"),
 };
 
 enum { SPEC_COUNT = sizeof specs / sizeof specs[0] };
@@ -227,6 +230,9 @@ static int check_values(const struct serve_options *o, struct err *e)
         if (values[i].examine(values[i].option, values[i].value, e) < 0)
             return -EINVAL;
     }
+    if (o->tls_cert == NULL && (o->tls_key != NULL || o->tls_client_ca != NULL))
+        return err_set(e, EINVAL, "option --%s: there is no --tls-cert",
+                       o->tls_key != NULL ? "tls-key" : "tls-client-ca");
     if (o->state_dir != NULL && o->state_dir[0] == '\0')
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
     return 0;

@@ -17,6 +17,7 @@ struct serve_options {
     const char *listen;
     const char *token, *token_file, *principals;
     int no_auth;
+    const char *tls_cert, *tls_key, *tls_client_ca;
     const char *base_url;
     const char *state_dir;
     const char *runtime, *cgroup_parent;

@@ -32,7 +32,8 @@ static int drop_power(uid_t uid, struct err *e)
 }
 
 /* Tells its error whole, then ends. */
-static void run_child(struct view blob, uid_t uid, int result_fd, pid_t parent)
+static void run_child(const struct trial *t, struct view blob, uid_t uid, int result_fd,
+                      pid_t parent)
 {
     struct err e;
     sigset_t none;
@@ -51,7 +52,7 @@ static void run_child(struct view blob, uid_t uid, int result_fd, pid_t parent)
     if (rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of user took it away */
         _exit(126);
     if (rc == 0)
-        rc = gateway_try_settings(blob, &e);
+        rc = gateway_try_settings(blob, t->starting, &e);
     if (rc == 0)
         _exit(0);
     _exit(write(RESULT_FD, &e, sizeof e) == (ssize_t)sizeof e ? 1 : 126);
@@ -70,7 +71,7 @@ int trial_start(struct trial *t, struct view blob, uid_t uid, struct err *e)
     if (pid < 0)
         return err_sys(e, errno, "fork");
     if (pid == 0)
-        run_child(blob, uid, write_end, self);
+        run_child(t, blob, uid, write_end, self);
     t->pid = pid;
     t->result_fd = take_fd(&read_end);
     return 0;
@@ -97,6 +98,8 @@ int trial_run(struct view blob, uid_t uid, struct err *e)
 {
     struct trial t = TRIAL_NONE;
     int status = 0;
+
+    t.starting = 1;
     int rc = trial_start(&t, blob, uid, e);
 
     if (rc < 0)

@@ -15,6 +15,7 @@ struct err;
 struct trial {
     pid_t pid;     /* 0: none runs */
     int result_fd; /* owned; -1 */
+    int starting;  /* 1: of a server's start (front.h) */
 };
 #define TRIAL_NONE ((struct trial){ .result_fd = -1 })
 

@@ -22,6 +22,7 @@ struct view;
 
 /* Reads the settings as a gateway would and keeps nothing of them: for who is about to
  * publish them. The text names the file or option that is wrong, and no secret. */
-int gateway_try_settings(struct view blob, struct err *e) __attribute__((warn_unused_result));
+int gateway_try_settings(struct view blob, int starting, struct err *e)
+    __attribute__((warn_unused_result));
 
 #endif

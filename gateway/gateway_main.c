@@ -266,14 +266,14 @@ static void clean_up(struct gateway *g)
     gateway_settings_free(&g->settings);
 }
 
-int gateway_try_settings(struct view blob, struct err *e)
+int gateway_try_settings(struct view blob, int starting, struct err *e)
 {
     struct gateway_settings s;
     int rc = gateway_settings_parse(blob, &s, e);
 
     if (rc < 0)
         return rc;
-    rc = front_check(&s.front, e);
+    rc = front_check(&s.front, starting, e);
     gateway_settings_free(&s);
     return rc;
 }

@@ -11,6 +11,7 @@
  *   token                   the token of principal "default"
  *   principals              text of the file of --principals
  *   no-auth                 1; without it there is one of the two above
+ *   tls-cert tls-key tls-client-ca   PEM texts (files)
  *   kernel-path             ':'-list of data directories in the launcher's order (launch_start.spec_dir);
  *                           the runtime's share/jupyter is the last
  *   runtime                 the runtime's directory, same path inside a sandbox

@@ -1,6 +1,6 @@
 /*
- * conn - see conn.h. Non-blocking recv(2) and sendmsg(2) behind one poll handle
- * of the loop, so that the queue, its count and every close are in our hands.
+ * conn - see conn.h. A non-blocking transport behind one poll handle of the loop, so that
+ * the queue, its count and every close are in our hands.
  */
 #include "conn.h"
 
@@ -12,6 +12,9 @@
 #include "cleanup.h"
 #include "conn_private.h"
 #include "err.h"
+#include "log.h"
+#include "logescape.h"
+#include "peer.h"
 
 enum {
     DATA_BUDGET = 32,               /* calls of data() for one connection in one turn */
@@ -39,6 +42,7 @@ void conn_kill(struct conn *c)
         return;
     c->state = CONN_DEAD;
     c->poll = loop_poll_close(c->poll);
+    conns_shaken(c->all, c);
     close(c->fd);
     c->fd = -1;
     deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
@@ -52,6 +56,7 @@ static void destroy(struct conn *c)
     deferred_remove(all->deferred, DEFERRED_WORK, &c->work);
     deferred_remove(all->deferred, DEFERRED_FLUSH, &c->flush);
     conns_remove(all, c);
+    transport_free(&c->transport);
     buf_free(&c->in);
     buf_free(&c->out);
     free(c);
@@ -129,7 +134,8 @@ static void drop_input(struct conn *c, size_t n)
         conn_kill(c);
 }
 
-static void on_readable(struct conn *c)
+/* Nobody listens any more: encrypted or not, it is dropped as it comes. */
+static void read_and_drop(struct conn *c)
 {
     ssize_t n = recv(c->fd, c->all->scratch, c->limits.input, MSG_DONTWAIT);
 
@@ -138,18 +144,63 @@ static void on_readable(struct conn *c)
             conn_kill(c);
         return;
     }
-    conns_heard(c->all, c);
     c->eof = n == 0;
-    if (c->state == CONN_FINISHING) {
-        if (c->eof && c->fin)
-            conn_kill(c);
-        else if (c->eof)
-            conn_update_events(c);
-        else
-            drop_input(c, (size_t)n);
+    if (c->eof && c->fin)
+        conn_kill(c);
+    else if (c->eof)
+        conn_update_events(c);
+    else
+        drop_input(c, (size_t)n);
+}
+
+/* A peer that speaks no right TLS may still read our alert; one that did so before has
+ * forfeited that time, and its protocol is told at once. */
+static void tls_failed(struct conn *c, const struct err *e)
+{
+    static struct log_limit limit;
+    struct peer peer = peer_of_socket(c->fd);
+    char name[PEER_TEXT];
+
+    if (log_allowed(&limit, 60))
+        log_warn("tls", "peer=\"%s\" error=%s", peer_text(&peer, name), LOG_QUOTED(e->msg));
+    if (c->handshake) {
+        conn_finish(c);
         return;
     }
+    conn_flush(c);
+    conn_kill(c);
+}
+
+static void on_readable(struct conn *c)
+{
+    struct err e = { 0 };
+    ssize_t n = transport_read(&c->transport, c->all->scratch, c->all->cipher, c->limits.input, &e);
+
+    if (n == -EAGAIN)
+        return;
+    if (n == -HC_EPARSE) {
+        tls_failed(c, &e);
+        return;
+    }
+    if (n < 0) {
+        conn_kill(c);
+        return;
+    }
+    conns_heard(c->all, c);
+    c->eof = n == 0 || transport_ended(&c->transport);
     deliver_read(c, (struct view){ c->all->scratch, (size_t)n });
+}
+
+/* Reading makes TLS answer: the handshake, tickets, alerts. */
+static void on_readable_open(struct conn *c)
+{
+    if (c->handshake && !conns_may_shake(c->all))
+        return;
+    on_readable(c);
+    if (c->handshake && transport_ready(&c->transport))
+        conns_shaken(c->all, c);
+    if (c->state != CONN_DEAD && transport_pending(&c->transport) > 0)
+        deferred_add(c->all->deferred, DEFERRED_FLUSH, &c->flush);
 }
 
 static void on_poll(void *arg, int events)
@@ -164,8 +215,12 @@ static void on_poll(void *arg, int events)
     }
     if (events & LOOP_WRITE)
         conn_flush(c);
-    if ((events & LOOP_READ) && (c->events & LOOP_READ) && c->state != CONN_DEAD)
-        on_readable(c);
+    if (!(events & LOOP_READ) || !(c->events & LOOP_READ))
+        return;
+    if (c->state == CONN_OPEN)
+        on_readable_open(c);
+    else if (c->state == CONN_FINISHING)
+        read_and_drop(c);
 }
 
 static void on_work(void *arg)
@@ -176,7 +231,7 @@ static void on_work(void *arg)
         destroy(c);
         return;
     }
-    if (c->over && buf_len(&c->out) <= c->limits.output / 4) {
+    if (c->over && conn_queued(c) <= c->limits.output / 4) {
         c->over = 0;
         if (c->state == CONN_OPEN)
             c->ops->drained(c->arg);
@@ -219,22 +274,31 @@ static void set_socket_options(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-struct conn *conn_new(struct conns *all, int fd, const struct conn_limits *limits,
-                      const struct conn_ops *ops, void *arg)
+struct conn *conn_new(struct conns *all, int fd, const struct tlscontext *tls,
+                      const struct conn_limits *limits, const struct conn_ops *ops, void *arg)
 {
     struct conn *c = xcalloc(1, sizeof *c);
 
+    if (transport_init(&c->transport, fd, tls) < 0) {
+        close(fd);
+        free(c);
+        return NULL;
+    }
     set_socket_options(fd);
     c->all = all;
     c->fd = fd;
     conn_set_ops(c, limits, ops, arg);
     c->work = (struct deferred_node){ .fn = on_work, .arg = c };
     c->flush = (struct deferred_node){ .fn = conn_on_flush, .arg = c };
-    buf_init(&c->in, CONN_READ_MAX);
+    buf_init(&c->in, CONN_READ_MAX + TRANSPORT_SLACK);
     buf_init(&c->out, SIZE_MAX / 2); /* bounded by who writes: conn_writable() */
     c->events = LOOP_READ;
     c->poll = loop_poll_start(all->loop, fd, c->events, on_poll, c);
     conns_add(all, c);
+    if (tls != NULL) {
+        c->handshake = 1;
+        all->handshakes++;
+    }
     return c;
 }
 
@@ -262,12 +326,15 @@ void conn_finish(struct conn *c)
     if (c->state != CONN_OPEN)
         return;
     c->state = CONN_FINISHING;
+    conns_shaken(c->all, c);
     if (c->stall_ms == 0)
         c->stall_ms = STALL_MS;
     if (!c->delivering) /* else its bytes are still being read */
         buf_release(&c->in);
-    if (buf_len(&c->out) == 0)
-        conn_send_fin(c);
+    if (!transport_ready(&c->transport)) /* what cannot be encrypted any more */
+        buf_release(&c->out);
+    if (buf_len(&c->out) == 0 && !c->blocked)
+        conn_end_output(c);
     conn_update_events(c);
 }
 

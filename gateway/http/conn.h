@@ -1,5 +1,5 @@
 /*
- * conn - one TCP connection: input handed to whoever speaks the protocol, a
+ * conn - one connection, plain or in TLS: input handed to whoever speaks the protocol, a
  * counted output queue, an end that lets the peer read the last answer. And
  * conns, all connections of one server, least recently heard of first.
  *
@@ -18,6 +18,7 @@
 
 struct conn;
 struct conns;
+struct tlscontext;
 
 struct conn_ops {
     /* Bytes from the peer, borrowed for the call. Returns how many were taken (may
@@ -52,12 +53,17 @@ struct deferred *conns_deferred(struct conns *all); /* shared */
 struct loop *conns_loop(struct conns *all);         /* borrowed */
 /* Aborts the idle connection that was silent longest; 0 when there is none. */
 int conns_evict(struct conns *all);
+/* Connections whose TLS handshake is not done; and aborts the one of them that was silent
+ * longest, 0 when there is none. */
+unsigned conns_handshakes(const struct conns *all);
+int conns_evict_handshake(struct conns *all);
 /* Calls fn for each; fn may end connections. */
 void conns_each(struct conns *all, void (*fn)(struct conn *c, void *arg), void *arg);
 
-/* Takes the connected, non-blocking socket. */
-struct conn *conn_new(struct conns *all, int fd, const struct conn_limits *limits,
-                      const struct conn_ops *ops, void *arg);
+/* Takes the connected, non-blocking socket. tls NULL: plain. NULL without memory, and the
+ * socket is closed then. */
+struct conn *conn_new(struct conns *all, int fd, const struct tlscontext *tls,
+                      const struct conn_limits *limits, const struct conn_ops *ops, void *arg);
 /* Another protocol goes on from here (an upgrade), within data() or outside. */
 void conn_set_ops(struct conn *c, const struct conn_limits *limits, const struct conn_ops *ops,
                   void *arg);
@@ -79,8 +85,8 @@ conn_drain_ms(const struct conn *c); /* when a full socket last took bytes again
 /* The longest time that a full socket may take nothing; 0 = for ever. */
 void conn_set_stall(struct conn *c, uint64_t ms);
 
-/* Writes what is queued, then says so (FIN), reads and drops what still comes for
- * a moment (a close with unread input would be a reset that destroys the answer
+/* Writes what is queued, then says so (close_notify, FIN), reads and drops what still comes
+ * for a moment (a close with unread input would be a reset that destroys the answer
  * on its way), then closes. */
 void conn_finish(struct conn *c);
 void conn_abort(struct conn *c);      /* closes now */

@@ -3,6 +3,10 @@
 #include "conn_private.h"
 #include "err.h"
 
+/* Of TLS: a public-key operation each, a millisecond with an RSA key. More of them in one
+ * turn would hold up whoever is connected already. */
+enum { HANDSHAKE_BUDGET = 16 };
+
 static void list_unlink(struct conns *all, struct conn *c)
 {
     *(c->prev != NULL ? &c->prev->next : &all->first) = c->next;
@@ -49,6 +53,27 @@ void conns_heard(struct conns *all, struct conn *c)
     list_append(all, c);
 }
 
+static void on_turn_end(void *arg)
+{
+    struct conns *all = arg;
+
+    all->handshake_steps = 0;
+}
+
+int conns_may_shake(struct conns *all)
+{
+    deferred_add(all->deferred, DEFERRED_FLUSH, &all->turn_end);
+    return all->handshake_steps++ < HANDSHAKE_BUDGET;
+}
+
+void conns_shaken(struct conns *all, struct conn *c)
+{
+    if (!c->handshake)
+        return;
+    c->handshake = 0;
+    all->handshakes--;
+}
+
 struct conns *conns_new(struct loop *l, uint64_t tick_ms)
 {
     struct conns *all = xcalloc(1, sizeof *all);
@@ -56,6 +81,7 @@ struct conns *conns_new(struct loop *l, uint64_t tick_ms)
     all->loop = l;
     all->tick_ms = tick_ms;
     all->deferred = deferred_new(l);
+    all->turn_end = (struct deferred_node){ .fn = on_turn_end, .arg = all };
     return all;
 }
 
@@ -63,7 +89,8 @@ struct conns *conns_close(struct conns *all)
 {
     if (all == NULL)
         return NULL;
-    check(all->count == 0);
+    check(all->count == 0 && all->handshakes == 0);
+    deferred_remove(all->deferred, DEFERRED_FLUSH, &all->turn_end);
     all->deferred = deferred_close(all->deferred);
     free(all);
     return NULL;
@@ -88,6 +115,22 @@ int conns_evict(struct conns *all)
 {
     for (struct conn *c = all->first; c != NULL; c = c->next) {
         if (c->state == CONN_OPEN && c->ops->idle(c->arg)) {
+            conn_abort(c);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+unsigned conns_handshakes(const struct conns *all)
+{
+    return all->handshakes;
+}
+
+int conns_evict_handshake(struct conns *all)
+{
+    for (struct conn *c = all->first; c != NULL; c = c->next) {
+        if (c->handshake) {
             conn_abort(c);
             return 1;
         }

@@ -2,7 +2,6 @@
  * connwrite - the output side of a connection (conn.h): one queue, counted; large
  * segments go to the socket without a copy.
  */
-#include <errno.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -15,7 +14,7 @@ enum {
     IOV_BATCH = 256,
 };
 
-void conn_send_fin(struct conn *c)
+static void send_fin(struct conn *c)
 {
     if (c->fin)
         return;
@@ -25,15 +24,25 @@ void conn_send_fin(struct conn *c)
         conn_kill(c);
 }
 
+/* What the transport has to say at the end goes before the FIN. */
+void conn_end_output(struct conn *c)
+{
+    transport_bye(&c->transport);
+    if (transport_pending(&c->transport) > 0)
+        conn_flush(c);
+    else
+        send_fin(c);
+}
+
 static void wrote(struct conn *c)
 {
-    if (c->over && buf_len(&c->out) <= c->limits.output / 4)
+    if (c->over && conn_queued(c) <= c->limits.output / 4)
         deferred_add(c->all->deferred, DEFERRED_WORK, &c->work);
     if (buf_len(&c->out) > 0)
         return;
     buf_release(&c->out);
-    if (c->state == CONN_FINISHING)
-        conn_send_fin(c);
+    if (c->state == CONN_FINISHING && !c->blocked)
+        conn_end_output(c);
 }
 
 static void set_blocked(struct conn *c, unsigned blocked)
@@ -44,19 +53,16 @@ static void set_blocked(struct conn *c, unsigned blocked)
     conn_update_events(c);
 }
 
-/* Returns the bytes that the socket took; negative when the connection broke. */
+/* Returns the bytes that were taken; negative when the connection broke. */
 static ssize_t send_iov(struct conn *c, struct iovec *iov, size_t count)
 {
-    struct msghdr msg = { .msg_iov = iov, .msg_iovlen = count };
-    ssize_t n;
+    uint64_t before = c->transport.sent;
+    ssize_t n = transport_write(&c->transport, iov, count);
 
-    do {
-        n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS))
-        return 0;
     if (n < 0)
         conn_kill(c);
+    else if (c->blocked && c->transport.sent > before)
+        c->progress_ms = c->drain_ms = loop_now_ms(c->all->loop);
     return n;
 }
 
@@ -64,14 +70,14 @@ void conn_flush(struct conn *c)
 {
     struct view v = buf_view(&c->out);
     struct iovec iov = { (void *)v.p, v.n };
-    ssize_t n = v.n > 0 ? send_iov(c, &iov, 1) : 0;
+    ssize_t n = conn_queued(c) > 0 ? send_iov(c, &iov, 1) : 0;
 
     if (n < 0)
         return;
-    if (n > 0 && c->blocked)
-        c->progress_ms = c->drain_ms = loop_now_ms(c->all->loop);
     buf_consume(&c->out, (size_t)n);
-    set_blocked(c, (size_t)n < v.n);
+    /* Before the end of the handshake no socket can be waited for. */
+    set_blocked(c, transport_pending(&c->transport) > 0 ||
+                       (buf_len(&c->out) > 0 && transport_ready(&c->transport)));
     wrote(c);
 }
 
@@ -135,6 +141,8 @@ static void write_direct(struct conn *c, const struct view *segments, size_t cou
         }
         buf_consume(&c->out, queued.n);
     }
+    if (transport_pending(&c->transport) > 0)
+        set_blocked(c, 1);
     wrote(c);
 }
 
@@ -146,7 +154,7 @@ void conn_write(struct conn *c, const struct view *segments, size_t count)
         return;
     for (size_t i = 0; i < count; i++)
         total += segments[i].n;
-    if (total >= DIRECT_SIZE && !c->blocked) {
+    if (total >= DIRECT_SIZE && !c->blocked && transport_ready(&c->transport)) {
         write_direct(c, segments, count);
         return;
     }
@@ -163,7 +171,7 @@ int conn_writable(struct conn *c)
 {
     if (c->state != CONN_OPEN)
         return 0;
-    if (buf_len(&c->out) < c->limits.output)
+    if (conn_queued(c) < c->limits.output)
         return 1;
     c->over = 1;
     return 0;
@@ -171,7 +179,7 @@ int conn_writable(struct conn *c)
 
 size_t conn_queued(const struct conn *c)
 {
-    return buf_len(&c->out);
+    return buf_len(&c->out) + transport_pending(&c->transport);
 }
 
 uint64_t conn_drain_ms(const struct conn *c)

@@ -13,10 +13,12 @@
 #include "err.h"
 #include "httpurl.h"
 #include "jupyter.h"
+#include "log.h"
 #include "loop.h"
 #include "nbsessions.h"
 #include "router.h"
 #include "server.h"
+#include "tlscontext.h"
 
 enum {
     HEADERS_MAX = 16 * 1024,
@@ -200,6 +202,20 @@ static int server_of(struct front *f, const struct front_config *config, const c
     return 0;
 }
 
+/* *ret NULL: no TLS. Caller owns it. */
+static int tls_of(const struct front_config *c, struct tlscontext **ret, struct err *e)
+{
+    /* An empty text is an empty file: an error, and never a server without TLS. */
+    const struct tlscontext_config config = {
+        .cert = c->tls_cert,
+        .key = c->tls_key,
+        .client_ca = c->tls_client_ca,
+    };
+
+    *ret = NULL;
+    return config.cert != NULL ? tlscontext_new(&config, ret, e) : 0;
+}
+
 static void free_front(struct front *f)
 {
     f->server = server_free(f->server);
@@ -212,11 +228,13 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
 {
     struct front *f = xcalloc(1, sizeof *f);
     const char *base = NULL;
+    struct tlscontext *tls = NULL;
     int rc;
 
     f->loop = l;
-    if ((rc = base_url_of(config, &base, e)) != 0 ||
+    if ((rc = base_url_of(config, &base, e)) != 0 || (rc = tls_of(config, &tls, e)) != 0 ||
         (rc = server_of(f, config, base, listen_fd, e)) != 0) {
+        tlscontext_free(tls);
         free(f);
         return rc;
     }
@@ -231,6 +249,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
         .started_us = clock_realtime_us(),
     };
     router_add(f->server->router, jupyter_routes, jupyter_route_count, &f->jupyter);
+    server_set_tls(f->server, tls);
     rc = server_listen(f->server, listen_fd, e);
     if (rc != 0) {
         free_front(f);
@@ -240,11 +259,12 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
     return 0;
 }
 
-int front_check(const struct front_config *config, struct err *e)
+int front_check(const struct front_config *config, int starting, struct err *e)
 {
     autofree char *headers = NULL, *preflight = NULL;
     const char *base;
     struct auth *auth = NULL;
+    struct tlscontext *tls = NULL;
     int rc;
 
     if ((rc = base_url_of(config, &base, e)) != 0 ||
@@ -253,17 +273,45 @@ int front_check(const struct front_config *config, struct err *e)
         (rc = auth_of(config, 0, &auth, e)) != 0)
         return rc;
     auth_free(auth);
-    return 0;
+    rc = tls_of(config, &tls, e);
+    if (rc == 0 && tls != NULL && starting)
+        rc = tlscontext_check_dates(tls, e);
+    tlscontext_free(tls);
+    return rc;
+}
+
+/* A certificate that is no good at this moment does not take the place of one that may be;
+ * nor does it hold up the rest of the settings, which may lock somebody out. */
+static void change_tls(struct front *f, struct tlscontext *tls)
+{
+    struct err e = { 0 };
+
+    if (tls == NULL)
+        return;
+    if (tlscontext_check_dates(tls, &e) == 0) {
+        server_set_tls(f->server, tls);
+        return;
+    }
+    log_error("tls_not_taken", "error=%s note=\"new connections get the certificate of before\"",
+              LOG_QUOTED(e.msg));
+    tlscontext_free(tls);
 }
 
 int front_reload(struct front *f, const struct front_config *config, struct err *e)
 {
     struct auth *auth = NULL;
-    int rc = auth_of(config, is_loopback(f->server->listen_fd), &auth, e);
+    struct tlscontext *tls = NULL;
+    int rc = tls_of(config, &tls, e);
 
     if (rc == 0)
-        server_change_auth(f->server, auth);
-    return rc;
+        rc = auth_of(config, f->server->listeners[0].loopback, &auth, e);
+    if (rc < 0) {
+        tlscontext_free(tls);
+        return rc;
+    }
+    server_change_auth(f->server, auth);
+    change_tls(f, tls);
+    return 0;
 }
 
 static void on_stop_tick(void *arg)

@@ -26,6 +26,10 @@ struct front_config {
     const char *base_url; /* as configured, e.g. "/" or "/a%40b/"; unset: "/" */
     const char *version;  /* of GET /api */
 
+    /* PEM texts (tlscontext.h). tls_cert NULL: plain HTTP. tls_key NULL: it stands beside the
+     * certificate. tls_client_ca: clients need a certificate of it. "" is not unset here. */
+    const char *tls_cert, *tls_key, *tls_client_ca;
+
     /* CORS: each that is set is sent as it is, on every answer. */
     const char
         *allow_origin; /* also the one foreign Origin that passes the check; "*" passes all */
@@ -55,10 +59,12 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
                 const struct front_config *config, int listen_fd, struct front **ret,
                 struct err *e) MUST_CHECK;
 
-/* Whether front_start() or front_reload() would take it; nothing is changed. */
-int front_check(const struct front_config *config, struct err *e) MUST_CHECK;
-/* Takes over what may change while the server runs: who may ask. Who may not any more
- * loses its connections. On failure everything stays as it was. */
+/* Whether front_start() or front_reload() would take it; nothing is changed. starting: a
+ * certificate has to be valid at this moment, which a server that runs does not ask. */
+int front_check(const struct front_config *config, int starting, struct err *e) MUST_CHECK;
+/* Takes over what may change while the server runs: who may ask, and the certificate of new
+ * connections. Who may not ask any more loses its connections. On failure everything
+ * stays as it was. */
 int front_reload(struct front *f, const struct front_config *config, struct err *e) MUST_CHECK;
 
 /*

@@ -171,6 +171,13 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     return 0;
 }
 
+static struct origin *origin_of(const struct httpconn *h, const struct http_head *head)
+{
+    char text[PEER_TEXT];
+
+    return origin_of_request(head, peer_text(&h->peer, text));
+}
+
 static void head_complete(struct httpconn *h)
 {
     const struct http_head *head = httpparse_head(h->parse);
@@ -179,7 +186,7 @@ static void head_complete(struct httpconn *h)
 
     h->request.head = head;
     h->request.token = ++h->server->next_token;
-    h->request.origin = origin_of_request(head, h->peer);
+    h->request.origin = origin_of(h, head);
     h->began_us = clock_monotonic_us();
     h->keep = head->keep_alive != 0;
     h->minor = head->minor == 1;
@@ -206,7 +213,7 @@ static void refuse(struct httpconn *h, int status, const char *message)
 {
     h->keep = 0;
     if (h->request.origin == NULL)
-        h->request.origin = origin_of_request(NULL, h->peer);
+        h->request.origin = origin_of(h, NULL);
     request_error(&h->request, status, "%s", message);
 }
 
@@ -369,32 +376,38 @@ static const struct conn_ops ops = {
     .closed = on_closed,
 };
 
-static struct httpconn *httpconn_new(struct server *s, int fd)
+static struct httpconn *httpconn_new(const struct listener *l, int fd)
 {
     struct httpconn *h = xcalloc(1, sizeof *h);
+    struct server *s = l->server;
 
+    h->conn = conn_new(s->conns, fd, l->unix_socket ? NULL : s->tls, &conn_limits, &ops, h);
+    if (h->conn == NULL) {
+        free(h);
+        return NULL;
+    }
     h->server = h->request.server = s;
-    peer_text(fd, h->peer, sizeof h->peer);
+    h->peer = peer_of_socket(fd);
     h->parse = httpparse_new(NULL);
     h->minor = 1;
     buf_init(&h->body, SIZE_MAX / 2); /* bounded by route and server */
     route_match_init(&h->match);
-    h->conn = conn_new(s->conns, fd, &conn_limits, &ops, h);
     conn_set_stall(h->conn, s->limits.stall_ms);
     h->since_ms = now_ms(h);
     return h;
 }
 
-void httpconn_start(struct server *s, int fd)
+void httpconn_start(const struct listener *l, int fd)
 {
-    httpconn_new(s, fd);
+    (void)httpconn_new(l, fd);
 }
 
-void httpconn_refuse(struct server *s, int fd)
+void httpconn_refuse(const struct listener *l, int fd)
 {
-    struct httpconn *h = httpconn_new(s, fd);
+    struct httpconn *h = httpconn_new(l, fd);
 
-    refuse(h, 503, "the server has too many connections");
+    if (h != NULL)
+        refuse(h, 503, "the server has too many connections");
 }
 
 int httpconn_is(const struct conn *c)

@@ -8,10 +8,12 @@
 #include "conn.h"
 #include "httpchunk.h"
 #include "origin.h"
+#include "peer.h"
 #include "request.h"
 #include "router.h"
 
 struct httpparse;
+struct listener;
 struct server;
 
 enum httpconn_state {
@@ -34,7 +36,7 @@ struct httpconn {
     uint64_t since_ms;    /* when the state, or the head's first byte, came */
     uint64_t progress_ms; /* last byte of the body */
     uint64_t began_us;    /* when the head was complete; 0 before */
-    char peer[ORIGIN_PEER_MAX];
+    struct peer peer;
     struct route_match match;
     struct httpconn *prev_waiting, *next_waiting;
     unsigned started : 1;   /* a byte of the head has come */
@@ -48,9 +50,9 @@ struct httpconn {
 };
 
 /* Takes the socket. */
-void httpconn_start(struct server *s, int fd);
-/* Answers 503 and closes. */
-void httpconn_refuse(struct server *s, int fd);
+void httpconn_start(const struct listener *l, int fd);
+/* Answers 503 and closes; plain only. */
+void httpconn_refuse(const struct listener *l, int fd);
 void httpconn_stop(struct conn *c); /* the server stops */
 /* Who asks may not ask any more: what is not answered yet is answered 401. */
 void httpconn_recheck(struct conn *c);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -17,12 +18,14 @@
 #include "log.h"
 #include "loop.h"
 #include "router.h"
+#include "tlscontext.h"
 #include "websocket.h"
 
 enum {
     ACCEPT_BUDGET = 64, /* in one turn */
     POLITE_REFUSALS =
-        64, /* connections beyond the limit that are told so; others are just closed */
+        64,              /* connections beyond the limit that are told so; others are just closed */
+    HANDSHAKES_PART = 4, /* of the connections may be in the middle of a TLS handshake */
     TICK_MAX_MS = 1000,
     TICK_MIN_MS = 10,
     EXPIRY_TICK_MS = 1000,
@@ -55,22 +58,29 @@ struct server *server_new(struct loop *l, struct router *router, struct auth *au
     s->headers = headers;
     s->preflight = preflight;
     s->limits = *limits;
-    s->listen_fd = s->spare_fd = -1;
+    s->spare_fd = -1;
     s->conns = conns_new(l, tick_ms(limits));
     return s;
+}
+
+static void stop_listening(struct server *s)
+{
+    for (unsigned i = 0; i < s->listener_count; i++)
+        s->listeners[i].poll = loop_poll_close(s->listeners[i].poll);
 }
 
 struct server *server_free(struct server *s)
 {
     if (s == NULL)
         return NULL;
-    s->poll = loop_poll_close(s->poll);
+    stop_listening(s);
     s->expiry_timer = loop_timer_close(s->expiry_timer);
     if (s->spare_fd >= 0)
         close(s->spare_fd);
     s->conns = conns_close(s->conns);
     s->router = router_free(s->router);
     s->auth = auth_free(s->auth);
+    s->tls = tlscontext_free(s->tls);
     free(s->headers);
     free(s->preflight);
     free(s);
@@ -79,8 +89,9 @@ struct server *server_free(struct server *s)
 
 /* No descriptor is left: the spare one makes room to take the connection off the
  * queue and close it, else it would stay there and wake us for ever. */
-static void shed_connection(struct server *s)
+static void shed_connection(const struct listener *l)
 {
+    struct server *s = l->server;
     static struct log_limit limit;
     int fd;
 
@@ -91,60 +102,107 @@ static void shed_connection(struct server *s)
     if (s->spare_fd < 0)
         return;
     close(s->spare_fd);
-    fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void take_connection(struct server *s, int fd)
+/* Handshakes cost most and prove nothing yet: whoever is in the middle of one longest
+ * gives way, so that a crowd of them never keeps the next one out. */
+static void bound_handshakes(struct server *s)
 {
     static struct log_limit limit;
+
+    if (conns_handshakes(s->conns) < s->limits.connections / HANDSHAKES_PART + 1)
+        return;
+    if (log_allowed(&limit, 5))
+        log_warn("accept", "error=\"too many TLS handshakes under way\" handshakes=%u",
+                 conns_handshakes(s->conns));
+    conns_evict_handshake(s->conns);
+}
+
+static void take_connection(const struct listener *l, int fd)
+{
+    static struct log_limit limit;
+    struct server *s = l->server;
+    const struct tlscontext *tls = l->unix_socket ? NULL : s->tls;
     unsigned count = conns_count(s->conns);
 
+    if (tls != NULL)
+        bound_handshakes(s);
     if (count < s->limits.connections || conns_evict(s->conns)) {
-        httpconn_start(s, fd);
+        httpconn_start(l, fd);
         return;
     }
     if (log_allowed(&limit, 5))
         log_warn("accept", "error=\"too many connections\" connections=%u", count);
-    if (count < s->limits.connections + POLITE_REFUSALS)
-        httpconn_refuse(s, fd);
+    if (tls == NULL && count < s->limits.connections + POLITE_REFUSALS)
+        httpconn_refuse(l, fd);
     else
         close(fd);
 }
 
 static void on_accept(void *arg, int events)
 {
-    struct server *s = arg;
+    const struct listener *l = arg;
 
     (void)events;
     for (unsigned n = 0; n < ACCEPT_BUDGET; n++) {
-        int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            take_connection(s, fd);
+            take_connection(l, fd);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            shed_connection(s);
+            shed_connection(l);
         else if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO)
             continue;
         return;
     }
 }
 
+static int is_loopback(const struct sockaddr_storage *a)
+{
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    if (a->ss_family == AF_INET6) {
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)a)->sin6_addr;
+
+        return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+    }
+    return 0;
+}
+
 int server_listen(struct server *s, int listen_fd, struct err *e)
 {
     int flags = fcntl(listen_fd, F_GETFL);
+    struct sockaddr_storage a = { 0 };
+    socklen_t n = sizeof a;
+    struct listener *l;
 
-    if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+        getsockname(listen_fd, (struct sockaddr *)&a, &n) != 0)
         return err_sys(e, errno, "listening socket");
-    s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    s->listen_fd = listen_fd;
+    if (s->listener_count == SERVER_LISTENERS)
+        return err_set(e, E2BIG, "more than %d listening sockets", SERVER_LISTENERS);
+    if (s->spare_fd < 0)
+        s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    l = &s->listeners[s->listener_count++];
+    *l = (struct listener){ .server = s,
+                            .fd = listen_fd,
+                            .unix_socket = a.ss_family == AF_UNIX,
+                            .loopback = is_loopback(&a) };
+    l->poll = loop_poll_start(s->loop, listen_fd, LOOP_READ, on_accept, l);
     server_recheck(s);
-    s->poll = loop_poll_start(s->loop, listen_fd, LOOP_READ, on_accept, s);
     return 0;
+}
+
+void server_set_tls(struct server *s, struct tlscontext *tls)
+{
+    tlscontext_free(s->tls);
+    s->tls = tls;
 }
 
 static void stop_one(struct conn *c, void *arg)
@@ -159,7 +217,7 @@ static void stop_one(struct conn *c, void *arg)
 void server_stop(struct server *s)
 {
     s->stopping = 1;
-    s->poll = loop_poll_close(s->poll);
+    stop_listening(s);
     conns_each(s->conns, stop_one, NULL);
 }
 

@@ -20,6 +20,7 @@ struct loop;
 struct loop_poll;
 struct loop_timer;
 struct router;
+struct tlscontext;
 struct server;
 
 struct server_limits {
@@ -32,6 +33,17 @@ struct server_limits {
     size_t ws_messages;     /* the same of WebSocket messages */
 };
 
+/* One socket that connections come in by. */
+struct listener {
+    struct server *server;
+    struct loop_poll *poll;
+    int fd;          /* borrowed */
+    int unix_socket; /* 1: no TCP, and never TLS */
+    int loopback;    /* 1: a TCP address that only this host reaches */
+};
+
+enum { SERVER_LISTENERS = 4 };
+
 struct server {
     struct loop *loop;     /* borrowed */
     struct conns *conns;   /* owned */
@@ -41,8 +53,9 @@ struct server {
     char *preflight;       /* owned: lines that answers to OPTIONS carry beside them */
     struct server_limits limits;
     enum accesslog_level access;
-    struct loop_poll *poll;
-    int listen_fd;            /* borrowed */
+    struct tlscontext *tls; /* owned; NULL: plain. For new connections on TCP */
+    struct listener listeners[SERVER_LISTENERS];
+    unsigned listener_count;
     int spare_fd;             /* given up when descriptors run out, to refuse politely */
     struct httpconn *waiting; /* list of requests whose handlers have yet to answer */
     uint64_t next_token;
@@ -59,6 +72,8 @@ struct server *server_new(struct loop *l, struct router *router, struct auth *au
 struct server *server_free(struct server *s);
 
 int server_listen(struct server *s, int listen_fd, struct err *e) MUST_CHECK;
+/* Takes the context (NULL: none); open connections keep what they have. */
+void server_set_tls(struct server *s, struct tlscontext *tls);
 /* No new connection; open ones end after their present answer, idle ones now,
  * WebSockets with 1012. */
 void server_stop(struct server *s);

@@ -48,8 +48,8 @@ class Channels:
         self.sid = sid or uuid.uuid4().hex
         header = [*header] + ([f"Authorization: token {server.token}"] if server.token else [])
         self.ws = websocket.create_connection(
-            f"ws://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
-            header=header, timeout=DEADLINE)
+            f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
+            header=header, timeout=DEADLINE, sslopt={"context": server.tls} if server.tls else None)
         self.seen = []                      # every message, in order
 
     def close(self):

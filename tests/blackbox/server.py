@@ -105,8 +105,9 @@ class Response:
 class Server:
     """A `holdcell serve` of its own: port, token, state directory."""
 
-    def __init__(self, *options, token=TOKEN, env=None, prepare=None):
+    def __init__(self, *options, token=TOKEN, env=None, prepare=None, tls=None):
         self.token = token
+        self.tls = tls                      # a client's ssl.SSLContext: the server speaks https
         self.options = list(options)
         self.env = env or {}
         self.prepare = prepare              # runs in the child before the exec
@@ -206,8 +207,13 @@ class Server:
         }
 
     # --- REST -----------------------------------------------------------------
+    def connection(self, timeout=DEADLINE):
+        if self.tls:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=self.tls)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
     def request(self, method, path, body=None, timeout=DEADLINE, headers=None, token=True):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        c = self.connection(timeout)
         h = dict(headers or {})
         if token and self.token:
             h.setdefault("Authorization", f"token {self.token}")

@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     make_kernel();
     piece = data[0] == 0 ? n : data[0];
     check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
-    httpconn_start(server, fds[0]);
+    httpconn_start(&(struct listener){ .server = server, .fd = -1 }, fds[0]);
     for (size_t at = 1; at < n; at += piece) {
         size_t want = n - at < piece ? n - at : piece;
 

@@ -21,6 +21,7 @@
 #include "err.h"
 #include "fake_core.h"
 #include "loop.h"
+#include "tunnel.h"
 
 struct harness {
     pthread_t thread;
@@ -32,6 +33,7 @@ struct harness {
     struct front_config config;
     int listen_fd, wake_fd, port, stopping;
     char dir[64];
+    struct tunnels *tunnels; /* NULL: clients speak plain */
 };
 
 static void write_file(const char *dir, const char *name, const char *text)
@@ -92,6 +94,12 @@ static int listen_socket(int *port)
     return fd;
 }
 
+/* HC_TEST_TLS: the same tests, with TLS between client and front. */
+int harness_tunnelled(void)
+{
+    return getenv("HC_TEST_TLS") != NULL;
+}
+
 static struct harness *start(const struct front_config *config, const char *token)
 {
     struct harness *h = xcalloc(1, sizeof *h);
@@ -106,6 +114,11 @@ static struct harness *start(const struct front_config *config, const char *toke
         h->config = *config;
     h->config.token = token;
     h->config.version = "1.2.3";
+    if (harness_tunnelled() && h->config.tls_cert == NULL) {
+        h->tunnels = tunnels_new();
+        h->config.tls_cert = tunnels_cert(h->tunnels);
+        h->config.tls_key = tunnels_key(h->tunnels);
+    }
     h->listen_fd = listen_socket(&h->port);
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     h->loop = loop_new();
@@ -148,6 +161,7 @@ void harness_stop(struct harness *h)
     assert_int_equal(pthread_join(h->thread, NULL), 0);
     assert_int_equal(fake.calls, 0);
     assert_int_equal(fake.clients, 0);
+    h->tunnels = tunnels_free(h->tunnels);
     close(h->listen_fd);
     close(h->wake_fd);
     snprintf(path, sizeof path, "%s/logo-64x64.png", h->dir);
@@ -170,7 +184,7 @@ int dial(struct harness *h)
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    return fd;
+    return h->tunnels != NULL ? tunnel_open(h->tunnels, fd) : fd;
 }
 
 void hang_up(int fd)

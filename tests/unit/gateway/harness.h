@@ -12,6 +12,8 @@ struct harness;
 /* config->token NULL: "secret". Prepared directory with resources in it. */
 struct harness *harness_start(const struct front_config *config);
 struct harness *harness_start_open(const struct front_config *config); /* without a token */
+/* 1: all tests of this run speak TLS, by a tunnel behind dial(). */
+int harness_tunnelled(void);
 /* Stops the front, waits for its end, checks that nothing was left behind. */
 void harness_stop(struct harness *h);
 /* Begins the stop and returns at once; harness_stop() waits. */
