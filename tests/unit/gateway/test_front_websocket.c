@@ -151,7 +151,7 @@ static void a_handshake_may_wait_for_its_kernel(void **state)
 
     (void)state;
     make_kernel(h);
-    fake.create_ms = 100;
+    fake.create_ms = harness_tunnelled() ? 1000 : 100; /* a DELETE has to come within it */
     fake.starting = 1;
     n = (size_t)sprintf((char *)bytes, "GET %s HTTP/1.1\r\n" HOST UPGRADE "\r\n",
                         KERNEL "/channels?token=secret");
