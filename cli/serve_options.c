@@ -63,9 +63,8 @@ static const struct option_spec specs[] = {
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 
-    MILLI(
-        "cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
-        "end kernels that were idle for so long and that no client is connected to; 0: never (0)"),
+    MILLI("cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
+          "end kernels idle so long and without a client; 0: never (0)"),
     MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
           "pause between two looks for idle kernels (300)"),
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
