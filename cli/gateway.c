@@ -12,6 +12,7 @@
 
 struct fd_options {
     uint64_t launcher, listen, settings, ready, dir;
+    int first;
 };
 
 #define FD(name, member)                                                          \
@@ -20,8 +21,12 @@ struct fd_options {
             "inherited descriptor"                                                \
     }
 static const struct option_spec specs[] = {
-    FD("launcher-fd", launcher), FD("listen-fd", listen), FD("settings-fd", settings),
-    FD("ready-fd", ready),       FD("dir-fd", dir),
+    FD("launcher-fd", launcher),
+    FD("listen-fd", listen),
+    FD("settings-fd", settings),
+    FD("ready-fd", ready),
+    FD("dir-fd", dir),
+    { "first", NULL, OPTION_FLAG, offsetof(struct fd_options, first), 0, 0, "none served before" },
 };
 
 int command_gateway(int argc, char **argv)
@@ -49,6 +54,7 @@ int command_gateway(int argc, char **argv)
         .settings_fd = (int)fds.settings,
         .ready_fd = (int)fds.ready,
         .dir_fd = (int)fds.dir,
+        .first = fds.first,
     };
     return gateway_main(&args);
 }

@@ -36,6 +36,11 @@ void livefiles_free(struct livefiles *l)
     *l = (struct livefiles){ 0 };
 }
 
+static size_t most(const struct livefile *f)
+{
+    return f->flags & LIVEFILE_LARGE ? LIVEFILE_LARGE_BYTES : LIVEFILE_BYTES;
+}
+
 /* A secret that others could read is none, and one that others could write is theirs. */
 static int check_guarded(const struct livefile *f, const struct stat *st, struct err *e)
 {
@@ -61,9 +66,9 @@ static int open_file(const struct livefile *f, int *ret, struct err *e)
                        strerror(errno));
     if (!S_ISREG(st.st_mode))
         return err_set(e, EINVAL, "option --%s: '%s' is no regular file", f->option, f->path);
-    if (st.st_size > LIVEFILE_BYTES)
-        return err_set(e, EINVAL, "option --%s: '%s' has more than %d bytes", f->option, f->path,
-                       LIVEFILE_BYTES);
+    if (st.st_size > (off_t)most(f))
+        return err_set(e, EINVAL, "option --%s: '%s' has more than %zu bytes", f->option, f->path,
+                       most(f));
     if (f->flags & LIVEFILE_SECRET) {
         int rc = check_guarded(f, &st, e);
 
@@ -74,7 +79,7 @@ static int open_file(const struct livefile *f, int *ret, struct err *e)
     return 0;
 }
 
-/* text has room for LIVEFILE_BYTES + 1. */
+/* text has room for most() + 1. */
 static int read_text(const struct livefile *f, char *text, struct err *e)
 {
     autoclose int fd = -1;
@@ -84,8 +89,8 @@ static int read_text(const struct livefile *f, char *text, struct err *e)
 
     if (rc < 0)
         return rc;
-    while (n > 0 && at < LIVEFILE_BYTES) {
-        n = read(fd, text + at, LIVEFILE_BYTES - at);
+    while (n > 0 && at < most(f)) {
+        n = read(fd, text + at, most(f) - at);
         if (n < 0)
             return err_set(e, EINVAL, "option --%s: read '%s': %s", f->option, f->path,
                            strerror(errno));
@@ -103,15 +108,16 @@ static int read_text(const struct livefile *f, char *text, struct err *e)
 
 int livefiles_read(const struct livefiles *l, struct buf *out, struct err *e)
 {
-    autofree char *text = xcalloc(1, LIVEFILE_BYTES + 1);
     int rc = 0;
 
     for (unsigned i = 0; i < l->count && rc == 0; i++) {
+        autofree char *text = xcalloc(1, most(&l->at[i]) + 1);
+
         rc = read_text(&l->at[i], text, e);
         if (rc == 0 && settings_add(out, l->at[i].key, text, e) < 0)
             rc = err_set(e, EINVAL, "option --%s: '%s' is too large beside the other settings",
                          l->at[i].option, l->at[i].path);
+        explicit_bzero(text, most(&l->at[i]));
     }
-    explicit_bzero(text, LIVEFILE_BYTES);
     return rc;
 }

@@ -15,11 +15,13 @@ struct err;
 enum {
     LIVEFILES_MAX = 8,
     LIVEFILE_BYTES = 512 * 1024, /* of one file */
+    LIVEFILE_LARGE_BYTES = 8 * 1024 * 1024,
 };
 
 enum {
     LIVEFILE_SECRET = 1, /* root's alone: others may neither read nor write it */
     LIVEFILE_TOKEN = 2,  /* one token on a line of its own */
+    LIVEFILE_LARGE = 4,  /* LIVEFILE_LARGE_BYTES, not LIVEFILE_BYTES; one of them at most */
 };
 
 struct livefile {

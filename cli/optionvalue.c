@@ -44,6 +44,19 @@ int optionvalue_origin(const char *option, const char *value, struct err *e)
     return 0;
 }
 
+int optionvalue_file(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL)
+        return 0;
+    if (value[0] == '\0')
+        return err_set(e, EINVAL, "option --%s: the name is empty", option);
+    if (strstr(value, "://") != NULL)
+        return err_set(e, EINVAL,
+                       "option --%s: '%.80s' is a URL; the server fetches nothing, it reads a file",
+                       option, value);
+    return 0;
+}
+
 int optionvalue_seconds(const char *option, const char *value, struct err *e)
 {
     if (value == NULL)

@@ -16,6 +16,9 @@ int optionvalue_header(const char *option, const char *value, struct err *e) MUS
 /* `*`, or scheme://host[:port] as browsers send it. */
 int optionvalue_origin(const char *option, const char *value, struct err *e) MUST_CHECK;
 
+/* A path; a URL is refused as what it is. */
+int optionvalue_file(const char *option, const char *value, struct err *e) MUST_CHECK;
+
 int optionvalue_seconds(const char *option, const char *value, struct err *e) MUST_CHECK;
 
 /* One name of a kernelspec, or a comma list of them. */

@@ -49,6 +49,8 @@ static void collect_files(const struct serve_options *o, struct livefiles *files
         livefiles_add(files, "tls-key", "tls-key", o->tls_key, LIVEFILE_SECRET);
     if (o->tls_client_ca != NULL)
         livefiles_add(files, "tls-client-ca", "tls-client-ca", o->tls_client_ca, 0);
+    if (o->seed_notebook != NULL)
+        livefiles_add(files, "seed-notebook", "seed-notebook", o->seed_notebook, LIVEFILE_LARGE);
 }
 
 static int write_settings(struct server *s, struct err *e)

@@ -65,6 +65,11 @@ static const struct option_spec specs[] = {
 
     MILLI("cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
           "end kernels idle so long and without a client; 0: never (0)"),
+    NUMBER("prespawn", "N", prespawn, 0, 1000, "kernels to start with the server (0)"),
+    TEXT("seed-notebook", "FILE", seed_notebook,
+         "notebook whose code cells each kernel of its kernelspec runs first"),
+    MILLI("seed-timeout", "SECONDS", seed_timeout_ms, 1, 86400000,
+          "time for all of the seed notebook, from the start of the kernel (60)"),
     MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
           "pause between two looks for idle kernels (300)"),
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
@@ -100,8 +105,6 @@ static const struct option_spec specs[] = {
     TEXT("access-log", "LEVEL", access_log,
          "level of a request's line: auto, debug, info or off (auto)"),
 
-    LATER("prespawn"),
-    LATER("seed-notebook"),
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),
@@ -209,6 +212,7 @@ static int check_values(const struct serve_options *o, struct err *e)
         const char *option, *value;
         int (*examine)(const char *option, const char *value, struct err *e);
     } values[] = {
+        { "seed-notebook", o->seed_notebook, optionvalue_file },
         { "allowed-kernels", o->allowed_kernels, optionvalue_kernels },
         { "default-kernel", o->default_kernel, optionvalue_kernels },
         { "force-kernel", o->force_kernel, optionvalue_kernels },
@@ -232,6 +236,10 @@ static int check_values(const struct serve_options *o, struct err *e)
     if (o->tls_cert == NULL && (o->tls_key != NULL || o->tls_client_ca != NULL))
         return err_set(e, EINVAL, "option --%s: there is no --tls-cert",
                        o->tls_key != NULL ? "tls-key" : "tls-client-ca");
+    if (o->max_kernels > 0 && o->prespawn > o->max_kernels)
+        return err_set(e, EINVAL,
+                       "option --prespawn: %llu kernels are more than --max-kernels %llu",
+                       (unsigned long long)o->prespawn, (unsigned long long)o->max_kernels);
     if (o->state_dir != NULL && o->state_dir[0] == '\0')
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
     return 0;
@@ -272,6 +280,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .listen = "127.0.0.1:8888",
         .kernel_info_timeout_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
+        .seed_timeout_ms = SERVE_UNSET,
         .cull_idle_timeout_ms = SERVE_UNSET,
         .cull_interval_ms = SERVE_UNSET,
         .memory_mb = SERVE_UNSET,

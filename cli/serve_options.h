@@ -26,6 +26,8 @@ struct serve_options {
     uint64_t max_kernels;
     const char *env_allow, *env_inherit;
     uint64_t kernel_info_timeout_ms, ws_ping_interval_ms; /* SERVE_UNSET: the gateway's default */
+    uint64_t prespawn, seed_timeout_ms;
+    const char *seed_notebook;
     uint64_t cull_idle_timeout_ms, cull_interval_ms;
     int cull_connected, cull_busy;
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;

@@ -76,6 +76,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "max-kernels", o->max_kernels > 0 ? o->max_kernels : SERVE_UNSET },
         { "cull-idle-timeout-ms", o->cull_idle_timeout_ms },
         { "cull-interval-ms", o->cull_interval_ms },
+        { "seed-timeout-ms", o->seed_timeout_ms },
+        { "prespawn", o->prespawn > 0 ? o->prespawn : SERVE_UNSET },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
         { "memory-mb", o->memory_mb },

@@ -21,7 +21,7 @@ int cull_is_due(const struct cull_policy *p, const struct cull_case *c, uint64_t
 /* Messages that wait for the kernel to come up are work too. */
 static int has_work(const struct kernel *k)
 {
-    if (kernel_works(k))
+    if (kernel_works(k) || k->seeding != NULL)
         return 1;
     for (const struct seat *s = k->seats; s != NULL; s = s->next) {
         if (s->held != NULL)

@@ -10,6 +10,7 @@ struct gateway_args {
     int listen_fd;   /* bound and listening TCP socket; outlives this process */
     int settings_fd; /* memfd, read again at SIGHUP (settingspage.h) */
     int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
+    int first;  /* 1: no gateway of this launcher has served before */
     int dir_fd; /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
 };
 

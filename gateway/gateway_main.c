@@ -19,6 +19,7 @@
 #include "launchclient.h"
 #include "log.h"
 #include "loop.h"
+#include "prespawn.h"
 #include "sessions.h"
 
 enum {
@@ -37,6 +38,7 @@ struct gateway {
     struct gateway_settings settings; /* of the start */
     uint64_t settings_version;        /* in force */
     struct loop_poll *signals;
+    struct prespawn prespawn;
     int signal_fd;
     struct loop_timer *late;
     int stopping, front_done, sessions_done;
@@ -132,6 +134,7 @@ static void take_settings(struct gateway *g)
                   (unsigned long long)now.version, e.msg);
     } else if (now.version != g->settings_version) {
         g->settings_version = now.version;
+        sessions_set_seed(g->sessions, now.seed, now.seed_kernel);
         log_info("settings_taken", "version=%llu", (unsigned long long)now.version);
     }
     gateway_settings_free(&now);
@@ -188,6 +191,12 @@ static void on_adopted(void *arg)
     take_settings(g);
     log_info("gateway_ready", "pid=%d", (int)getpid());
     tell_ready(g);
+    if (g->args.first && g->settings.prespawn > 0) {
+        g->prespawn = (struct prespawn){ .sessions = g->sessions,
+                                         .kernel = g->settings.seed_kernel,
+                                         .count = g->settings.prespawn };
+        prespawn_start(&g->prespawn);
+    }
 }
 
 /* Before any thread of ZMQ exists, so that all inherit the mask. */
@@ -245,6 +254,7 @@ static int start(struct gateway *g, struct err *e)
     g->sessions = sessions_new(g->loop, g->launcher, g->specs, &g->settings.policy);
     if (g->sessions == NULL)
         return err_set(e, EIO, "no ZMQ context");
+    sessions_set_seed(g->sessions, g->settings.seed, g->settings.seed_kernel);
     sessions_adopt(g->sessions, on_adopted, g);
     return 0;
 }
@@ -274,6 +284,8 @@ int gateway_try_settings(struct view blob, int starting, struct err *e)
     if (rc < 0)
         return rc;
     rc = front_check(&s.front, starting, e);
+    if (rc == 0)
+        rc = gateway_settings_check(&s, e);
     gateway_settings_free(&s);
     return rc;
 }

@@ -5,9 +5,13 @@
 #include <string.h>
 
 #include "err.h"
+#include "kernelspec.h"
+#include "seed.h"
 #include "settings.h"
 #include "settingspage.h"
 #include "version.h"
+
+enum { PRESPAWN_MAX = 1000 };
 
 static int read_page(int fd, struct buf *out, struct err *e)
 {
@@ -101,7 +105,7 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
-    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms;
+    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
     if (rc == 0)
@@ -110,6 +114,8 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "cull-idle-timeout-ms", 0, &cull_ms, e);
     if (rc == 0)
         rc = settings_number(blob, "cull-interval-ms", 0, &cull_interval_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "seed-timeout-ms", 0, &seed_ms, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
@@ -123,6 +129,7 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
                   .connected = settings_flag(blob, "cull-connected"),
                   .busy = settings_flag(blob, "cull-busy") },
         .handshake_ms = info_ms,
+        .seed_ms = seed_ms,
     };
     read_env(s, blob);
     return 0;
@@ -135,6 +142,44 @@ static int read_log(struct gateway_settings *s, struct view blob, struct err *e)
         !logline_level_of(settings_text(blob, "log-level", "info"), &s->log_level))
         return err_set(e, EINVAL, "settings log-format and log-level: no such value");
     return 0;
+}
+
+static int read_seed(struct gateway_settings *s, struct view blob, struct err *e)
+{
+    const char *notebook = settings_text(blob, "seed-notebook", NULL);
+    uint64_t count;
+    int rc = settings_number(blob, "prespawn", 0, &count, e);
+
+    if (rc == 0 && count > PRESPAWN_MAX)
+        rc = err_set(e, EINVAL, "option --prespawn: more than %d kernels", PRESPAWN_MAX);
+    if (rc < 0)
+        return rc;
+    s->prespawn = (unsigned)count;
+    if (notebook == NULL)
+        return 0;
+    rc = seed_parse(view_cstr(notebook), &s->seed, e);
+    if (rc < 0)
+        return err_wrap(e, "option --seed-notebook");
+    s->seed_kernel = s->policy.force_kernel != NULL ? s->policy.force_kernel : s->seed->kernel;
+    if (s->seed_kernel[0] == '\0')
+        return err_set(e, EINVAL,
+                       "option --seed-notebook: the notebook names no kernelspec in its "
+                       "metadata, and --force-kernel none either");
+    return 0;
+}
+
+int gateway_settings_check(const struct gateway_settings *s, struct err *e)
+{
+    struct kernelspec *found = NULL;
+
+    if (s->seed == NULL)
+        return 0;
+    struct kernelspecs *specs =
+        kernelspecs_new(s->kernel_path, s->allowed_kernels, s->default_kernel);
+    int rc = kernelspecs_find(specs, s->seed_kernel, &found, e);
+    kernelspec_free(found);
+    kernelspecs_free(specs);
+    return rc < 0 ? err_wrap(e, "option --seed-notebook") : 0;
 }
 
 /* Whoever may ask is said; the front reads how. */
@@ -157,6 +202,8 @@ static int take_apart(struct gateway_settings *s, struct view page, struct err *
         rc = read_policy(s, blob, e);
     if (rc == 0)
         rc = read_front(s, blob, e);
+    if (rc == 0)
+        rc = read_seed(s, blob, e);
     if (rc == 0)
         rc = check_auth(blob, e);
     if (rc == 0)
@@ -207,5 +254,6 @@ void gateway_settings_free(struct gateway_settings *s)
         explicit_bzero(s->page.data, s->page.size);
     buf_free(&s->page);
     free(s->env_server);
+    seed_drop(s->seed);
     *s = (struct gateway_settings){ 0 };
 }

@@ -19,6 +19,9 @@ struct gateway_settings {
     int keep_kernels;
     enum logline_format log_format;
     enum logline_level log_level;
+    struct seed *seed;       /* owned; NULL: none */
+    const char *seed_kernel; /* the kernelspec that it is for */
+    unsigned prespawn;
 };
 
 /* -EAGAIN while the supervisor writes: it tells when it is done (SIGHUP). */
@@ -26,6 +29,8 @@ int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) M
 /* The same from a blob that is in memory. */
 int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
                            struct err *e) MUST_CHECK;
+/* What cannot be told from the settings alone: the seed's kernelspec is there. */
+int gateway_settings_check(const struct gateway_settings *s, struct err *e) MUST_CHECK;
 void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
 
 #endif

@@ -161,6 +161,8 @@ static const char *state_of(const struct kernel *k)
     case KERNEL_ALIVE:
         break;
     }
+    if (k->seeding != NULL)
+        return "starting";
     if (kernel_works(k))
         return "busy";
     return heartbeat_loss(k->heartbeat) == LIVENESS_WELL ? activity_name(k->activity.state)
@@ -283,7 +285,7 @@ void kernel_send_interrupt(struct kernel *k)
     struct err e = { 0 };
 
     /* While the kernel starts no cell of anybody runs, and SIGINT would end it. */
-    if (!k->process || !k->ready)
+    if (!k->process || (!k->ready && !kernel_seed_runs(k)))
         return;
     if (!k->recipe.interrupt_by_message) {
         kernel_signal(k, SIGINT);
@@ -300,6 +302,8 @@ int kernel_interrupt(struct kernel *k, struct err *e)
         return err_set(e, HC_ESTATE, "the kernel is being deleted");
     /* Between two processes there is nothing to interrupt. */
     if (k->phase != KERNEL_ALIVE && k->phase != KERNEL_OPENING)
+        return 0;
+    if (k->seeding != NULL) /* what runs is no cell of anybody */
         return 0;
     queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
     kernel_send_interrupt(k);

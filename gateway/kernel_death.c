@@ -90,6 +90,18 @@ void kernel_give_up(struct kernel *k, const char *why)
     give_up(k, why);
 }
 
+/* Who asked for a new kernel hears of it when nothing of it is left. */
+void kernel_stillborn(struct kernel *k)
+{
+    if (k->born) {
+        kernel_give_up(k, k->reason);
+        return;
+    }
+    k->goal = KERNEL_DELETE;
+    k->listed = 0;
+    kernel_leave(k);
+}
+
 /* 1: a client asked for this end. */
 static int was_asked(struct kernel *k)
 {
@@ -109,8 +121,13 @@ static void on_death(struct kernel *k)
     k->pause_ms = 0;
     enum run_state how = describe_death(k, k->reason, sizeof k->reason);
 
+    kernel_seed_died(k);
     log_warn("kernel_died", "kernel=%s generation=%u reason=\"%s\"", k->id, k->generation,
              k->reason);
+    if (!k->born) {
+        kernel_stillborn(k);
+        return;
+    }
     int again = asked == 2 || (asked == 0 && restarts_died(&k->restarts, now_of(k), &k->pause_ms));
     kernel_end_runs(k, how, "KernelDied", human_reason(k, text, sizeof text),
                     asked == 1 ? NULL

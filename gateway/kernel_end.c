@@ -36,7 +36,10 @@ void kernel_session_left(struct kernel *k)
     k->run_timer = loop_timer_close(k->run_timer);
     kernel_phase(k, KERNEL_GONE);
     k->listed = 0;
-    err_set(&e, HC_EGONE, "the kernel was deleted");
+    if (!k->born && k->reason[0] != '\0')
+        err_set(&e, EIO, "%s", k->reason);
+    else
+        err_set(&e, HC_EGONE, "the kernel was deleted");
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
     k->await_timer = loop_timer_close(k->await_timer);
@@ -195,6 +198,7 @@ void kernel_begin_end(struct kernel *k)
     }
     /* Frees a busy kernel, so that it can take the request and end in order. */
     kernel_send_interrupt(k);
+    k->seeding = kernel_seed_end(k);
     if (ask_shutdown(k))
         kernel_timer(k, sessions_policy(k->all)->shutdown_wait_ms / 2, next_rung);
     else

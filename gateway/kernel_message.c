@@ -144,6 +144,12 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
         strcmp(n.parent_session, sessions_own_sid(k->all)) == 0)
         return;
+    /* Nor is what the seed notebook says. */
+    if (strcmp(n.parent_type, "execute_request") == 0 &&
+        strcmp(n.parent_session, sessions_own_sid(k->all)) == 0) {
+        kernel_seed_status(k, f->parent.msg_id, state);
+        return;
+    }
     log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
     if (is_status)
         on_status(k, &n, state);

@@ -7,6 +7,7 @@
 #include "endpoints.h"
 #include "eventlog.h"
 #include "heartbeat.h"
+#include "jsonscan.h"
 #include "kernel.h"
 #include "launchclient.h"
 #include "origin.h"
@@ -19,6 +20,7 @@ struct jmsg;
 struct jmsg_facts;
 struct link;
 struct seat;
+struct seeding;
 struct tail;
 
 /* docs/STATES.md. What REST tells is derived from it (kernel_model()). */
@@ -70,8 +72,10 @@ struct kernel {
     struct tail *tail;
     struct link *link;
     struct heartbeat *heartbeat; /* owned; NULL while the process starts or ends */
-    int adopted; /* taken over from another gateway; what it does is not known yet */
-    int listed;  /* REST finds it */
+    int adopted;             /* taken over from another gateway; what it does is not known yet */
+    int listed;              /* REST finds it */
+    int born;                /* it came up once: who asked for it has it */
+    struct seeding *seeding; /* owned; NULL: nothing is to be run before clients may */
     unsigned
         signals; /* not delivered yet: what clients send after an interrupt waits, lest it be hit */
     int ready;   /* it answered a request: an interrupt is safe */
@@ -142,6 +146,7 @@ void kernel_launch_failed(struct kernel *k, int code, const char *text);
 void kernel_connect(struct kernel *k);       /* the endpoints are known: open the link */
 void kernel_await_sockets(struct kernel *k); /* of a foreign kernel, then connects */
 void kernel_note(struct kernel *k);
+void kernel_started(struct kernel *k);    /* tells who waits for it */
 void kernel_disconnect(struct kernel *k); /* closes link, DEALERs and endpoints */
 
 /* ---- kernel_end.c ---- */
@@ -158,8 +163,20 @@ void kernel_exited(struct kernel *k); /* k->exit is filled in */
 void kernel_start_failed(struct kernel *k, const struct err *e);
 void kernel_sandbox_gone(struct kernel *k, const char *why);
 void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */
+void kernel_stillborn(struct kernel *k);                /* it cannot be used, k->reason says why */
 void kernel_refuse(struct kernel *k,
                    const char *why); /* likewise, from inside a callback of the link */
+
+/* ---- kernel_seed.c ---- */
+void kernel_seed_plan(
+    struct kernel *k); /* a process is about to start: k->seeding, if it is to be */
+void kernel_seed_watch(struct kernel *k); /* the process runs: its time begins */
+void kernel_seed_begin(struct kernel *k); /* when it answers and iopub is proven */
+int kernel_seed_runs(const struct kernel *k);
+void kernel_seed_died(struct kernel *k); /* puts the cell into k->reason */
+void kernel_seed_status(struct kernel *k, struct jsonscan_value parent_id, const char *state);
+void kernel_on_own_reply(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
+struct seeding *kernel_seed_end(struct kernel *k); /* returns NULL */
 
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
@@ -202,7 +219,9 @@ struct launchclient *sessions_launcher(const struct sessions *s);
 struct zsockets *sessions_zsockets(const struct sessions *s);
 struct deferred *sessions_deferred(const struct sessions *s);
 const struct sessions_policy *sessions_policy(const struct sessions *s);
-const char *sessions_own_sid(const struct sessions *s); /* the gateway's own message session */
+struct seed *sessions_seed(const struct sessions *s);       /* borrowed; NULL for none */
+const char *sessions_seed_kernel(const struct sessions *s); /* what it is for */
+const char *sessions_own_sid(const struct sessions *s);     /* the gateway's own message session */
 struct kernel *sessions_by_number(struct sessions *s, uint64_t number);
 struct session *sessions_session(struct sessions *s, uint64_t number);
 struct kernel *sessions_first_kernel(const struct sessions *s); /* session by session */

@@ -75,6 +75,7 @@ static int write_note(struct kernel *k, struct err *e)
         .last_us = k->activity.last_us,
         .last_ms = k->activity.last_ms,
         .busy = kernel_works(k),
+        .seeding = k->seeding != NULL,
     };
     autobuf struct buf out = { 0 };
     autoclose int recipe_fd = -1;
@@ -111,7 +112,12 @@ void kernel_note(struct kernel *k)
 
 static void on_proven(void *arg)
 {
-    seats_release(arg);
+    struct kernel *k = arg;
+
+    if (k->seeding != NULL)
+        kernel_seed_begin(k);
+    else
+        seats_release(k);
 }
 
 static void on_ready(void *arg)
@@ -127,7 +133,10 @@ static void on_ready(void *arg)
             activity_touch(&k->activity, now);
     }
     k->adopted = 0;
-    kernel_is_ready_now(k);
+    if (k->seeding != NULL)
+        kernel_seed_begin(k);
+    else
+        kernel_is_ready_now(k);
 }
 
 static void on_control(void *arg)
@@ -156,6 +165,7 @@ void kernel_connect(struct kernel *k)
         .proven = on_proven,
         .ready = on_ready,
         .control = on_control,
+        .reply = kernel_on_own_reply,
         .unsupported = on_unsupported,
     };
     const struct link_config c = {
@@ -182,6 +192,7 @@ void kernel_connect(struct kernel *k)
 
 void kernel_disconnect(struct kernel *k)
 {
+    k->seeding = kernel_seed_end(k);
     seats_close(k);
     k->heartbeat = heartbeat_stop(k->heartbeat);
     k->link = link_close(k->link);
@@ -250,6 +261,13 @@ void kernel_start_ended(struct kernel *k, const char *error)
     kernel_asked_by(k, NULL);
 }
 
+void kernel_started(struct kernel *k)
+{
+    k->born = 1;
+    waiters_call(&k->started, k, NULL);
+    waiters_call(&k->restarted, k, NULL);
+}
+
 static void on_started(void *arg, uint64_t number, struct launch_answer *a)
 {
     struct kernel *k = sessions_by_number(arg, number);
@@ -281,8 +299,10 @@ static void on_started(void *arg, uint64_t number, struct launch_answer *a)
             kernel_begin_end(k);
         return;
     }
-    waiters_call(&k->started, k, NULL);
-    waiters_call(&k->restarted, k, NULL);
+    if (k->seeding != NULL)
+        kernel_seed_watch(k);
+    else
+        kernel_started(k);
 }
 
 struct start_fds {
@@ -384,6 +404,7 @@ static void start_process(struct kernel *k)
 
     kernel_phase(k, KERNEL_STARTING);
     activity_start(&k->activity, kernel_now(k));
+    kernel_seed_plan(k);
     if (ask_start(k, &e) < 0)
         kernel_start_failed(k, &e);
 }

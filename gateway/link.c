@@ -188,8 +188,10 @@ static void on_own(void *arg, const struct view *frames, size_t count)
         log_drop("own", &e);
         return;
     }
-    if (!jsonscan_string_equals(facts.header.msg_type, "kernel_info_reply"))
-        return; /* to an interrupt or shutdown of ours: the process tells by itself */
+    if (!jsonscan_string_equals(facts.header.msg_type, "kernel_info_reply")) {
+        l->ops.reply(l->arg, &m, &facts); /* not to an interrupt or shutdown: the process tells */
+        return;
+    }
     o->asked = 0;
     if (major_of(&m, version, sizeof version) != 5) {
         l->ops.unsupported(l->arg, version);
@@ -326,6 +328,11 @@ int link_is_proven(const struct link *l)
     return l->proven;
 }
 
+int link_is_ready(const struct link *l)
+{
+    return l->ready;
+}
+
 const struct endpoints *link_endpoints(const struct link *l)
 {
     return &l->endpoints;
@@ -359,10 +366,16 @@ int link_send(struct link *l, struct zsocket *s, const struct jmsg *m, struct er
 int link_ask(struct link *l, enum link_own own, const char *type, struct view content,
              struct err *e)
 {
+    return link_request(l, own, type, content, NULL, e);
+}
+
+int link_request(struct link *l, enum link_own own, const char *type, struct view content,
+                 char ret_id[OWNMSG_ID], struct err *e)
+{
     autobuf struct buf header = { 0 };
 
     buf_init(&header, OWNMSG_MAX);
-    ownmsg_header(&header, type, l->session, NULL);
+    ownmsg_header(&header, type, l->session, ret_id);
     struct jmsg m = { .parts = { buf_view(&header), VIEW_STR("{}"), VIEW_STR("{}"), content } };
     return link_send(l, l->own[own].socket, &m, e);
 }

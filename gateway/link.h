@@ -12,6 +12,7 @@
 
 #include "endpoints.h"
 #include "jmsg.h"
+#include "ownmsg.h"
 #include "zsocket.h"
 
 struct link;
@@ -30,6 +31,8 @@ struct link_ops {
     void (*proven)(void *arg);
     void (*ready)(void *arg);   /* the kernel answered on its shell channel */
     void (*control)(void *arg); /* the kernel answered on its control channel */
+    /* An answer to a request of the gateway that is not about the kernel itself. */
+    void (*reply)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
     void (*unsupported)(void *arg,
                         const char *version); /* it speaks another major version than 5 */
 };
@@ -52,6 +55,7 @@ link_close(struct link *l); /* every socket opened with link_dealer() is closed 
 void link_peer_ended(struct link *l);
 
 int link_is_proven(const struct link *l);
+int link_is_ready(const struct link *l); /* it answered on its shell channel */
 const struct endpoints *link_endpoints(const struct link *l);
 const char *link_key(const struct link *l);
 
@@ -65,6 +69,10 @@ int link_send(struct link *l, struct zsocket *s, const struct jmsg *m, struct er
 /* Sends a request in the gateway's name; content is JSON. */
 int link_ask(struct link *l, enum link_own own, const char *type, struct view content,
              struct err *e) MUST_CHECK;
+
+/* The same, and tells the msg_id that it went out with. */
+int link_request(struct link *l, enum link_own own, const char *type, struct view content,
+                 char ret_id[OWNMSG_ID], struct err *e) MUST_CHECK;
 
 /* Takes a received message apart, verifies and validates it. The error says what
  * it was dropped for. */

@@ -27,6 +27,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         { "generation", n->generation },
         { "fds", n->fds },
         { "busy", n->busy != 0 },
+        { "seeding", n->seeding != 0 },
         { "last_us", n->last_us },
         { "last_ms", n->last_ms },
     };
@@ -83,7 +84,7 @@ static int optional(const json_t *o, const char *key, uint64_t absent, uint64_t 
 
 static int read_activity(const json_t *o, struct note *n, struct err *e)
 {
-    uint64_t busy = 0;
+    uint64_t busy = 0, seeding = 0;
     int rc = optional(o, "cull_ms", CULL_UNSET, &n->cull_ms, e);
 
     if (rc == 0)
@@ -93,7 +94,9 @@ static int read_activity(const json_t *o, struct note *n, struct err *e)
     if (rc == 0)
         rc = optional(o, "busy", 0, &busy, e);
     if (rc == 0)
-        n->busy = busy != 0;
+        rc = optional(o, "seeding", 0, &seeding, e);
+    n->busy = busy != 0;
+    n->seeding = seeding != 0;
     return rc;
 }
 

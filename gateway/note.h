@@ -38,6 +38,7 @@ struct note {
     uint64_t cull_ms;          /* the kernelspec's; CULL_UNSET */
     uint64_t last_us, last_ms; /* of its activity, on both clocks; 0: not told */
     int busy;                  /* it was at work when this was written */
+    int seeding;               /* its seed notebook was not done */
     unsigned fds;              /* bits of enum note_fd */
 };
 

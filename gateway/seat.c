@@ -310,7 +310,8 @@ static int hold(struct seat *s, const struct client_message *c, struct err *e)
 
 static int accepts(const struct kernel *k)
 {
-    return k->phase == KERNEL_ALIVE && link_is_proven(k->link) && k->signals == 0;
+    return k->phase == KERNEL_ALIVE && link_is_proven(k->link) && k->signals == 0 &&
+           k->seeding == NULL;
 }
 
 int seat_send(struct seat *s, const struct client_message *c, struct err *e)

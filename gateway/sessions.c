@@ -11,6 +11,7 @@
 #include "kernelspec.h"
 #include "log.h"
 #include "msgcodec.h"
+#include "seed.h"
 #include "sessions_own.h"
 
 enum {
@@ -46,6 +47,16 @@ struct deferred *sessions_deferred(const struct sessions *s)
 const struct sessions_policy *sessions_policy(const struct sessions *s)
 {
     return &s->policy;
+}
+
+struct seed *sessions_seed(const struct sessions *s)
+{
+    return s->seed;
+}
+
+const char *sessions_seed_kernel(const struct sessions *s)
+{
+    return s->seed_kernel;
 }
 
 const char *sessions_own_sid(const struct sessions *s)
@@ -152,6 +163,8 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         s->policy.handshake_ms = HANDSHAKE_MS;
     if (s->policy.spool_bytes_per_principal == 0)
         s->policy.spool_bytes_per_principal = spool_max;
+    if (s->policy.seed_ms == 0)
+        s->policy.seed_ms = SEED_TIMEOUT_MS;
     random_text(s->sid, sizeof s->sid - 1);
     s->deferred = deferred_new(l);
     s->zsockets = zsockets_new(l, s->deferred, &e);
@@ -175,10 +188,20 @@ struct sessions *sessions_free(struct sessions *s)
     for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
         kernel_free(k);
     check(s->first == NULL);
+    sessions_set_seed(s, NULL, NULL);
     s->zsockets = zsockets_free(s->zsockets);
     s->deferred = deferred_close(s->deferred);
     free(s);
     return NULL;
+}
+
+void sessions_set_seed(struct sessions *s, struct seed *seed, const char *kernel)
+{
+    seed_use(seed); /* before the other one is dropped: they may be the same */
+    seed_drop(s->seed);
+    free(s->seed_kernel);
+    s->seed = seed;
+    s->seed_kernel = seed != NULL ? xstrdup(kernel) : NULL;
 }
 
 static void all_gone(struct sessions *s)
@@ -382,7 +405,7 @@ void sessions_create_kernel(struct sessions *s, const struct principal *p,
     struct err e = { 0 };
     struct kernel *k = r->kernel_id != NULL ? sessions_find_kernel(s, p, r->kernel_id) : NULL;
 
-    if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING)) {
+    if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING || !k->born)) {
         waiter_add(&k->started, done, arg, token);
         return;
     }

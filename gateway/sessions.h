@@ -24,6 +24,7 @@ struct kernel;
 struct kernelspecs;
 struct launchclient;
 struct loop;
+struct seed;
 struct sessions;
 
 struct sessions_policy {
@@ -38,12 +39,18 @@ struct sessions_policy {
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
     struct cull_policy cull;
+    uint64_t
+        seed_ms; /* for all of the seed notebook, from the start of the process; 0: SEED_TIMEOUT_MS */
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
 };
 
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
                               const struct sessions_policy *policy);
 struct sessions *sessions_free(struct sessions *s);
+
+/* Every process of that kernelspec that starts from now on runs the seed before
+ * clients may use it. NULL: none. */
+void sessions_set_seed(struct sessions *s, struct seed *seed, const char *kernel);
 
 /* Asks the launcher for living sandboxes and takes over their kernels; done runs once when that is finished. */
 void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg);

@@ -147,6 +147,16 @@ static void resume(struct kernel *k, const struct launch_kernel_info *info, int 
     kernel_exited(k);
 }
 
+static void on_restarted(void *arg, uint64_t token, struct kernel *k, const struct err *e)
+{
+    (void)arg;
+    (void)token;
+    if (e != NULL)
+        log_warn("kernel_not_seeded", "error=\"%s\"", e->msg);
+    else
+        log_info("kernel_seeded_anew", "kernel=%s", k->id);
+}
+
 static int adopt_one(struct sessions *s, const struct launch_listed *listed,
                      struct launch_answer *a, struct err *e)
 {
@@ -170,11 +180,14 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
         kernel_free(k);
         return rc;
     }
-    k->listed = 1;
+    k->listed = k->born = 1;
     int known = find_info(listed->kernels, &info);
     log_info("kernel_adopted", "kernel=%s generation=%u running=%d", k->id, k->generation,
              known && info.running);
     resume(k, &info, known);
+    /* Half of the seed notebook is no state that anybody should find. */
+    if (n.seeding && k->process)
+        kernel_restart(k, on_restarted, s, 0);
     return 0;
 }
 

@@ -165,6 +165,7 @@ static void reset_signals(void)
 static void run_program(const struct gateway_config *c, struct err *e)
 {
     char text[5][32];
+    static char first[] = "--first";
     static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd", "ready-fd",
                                          "dir-fd" };
     char *argv[] = { (char *)(uintptr_t)c->name,
@@ -174,6 +175,7 @@ static void run_program(const struct gateway_config *c, struct err *e)
                      text[2],
                      text[3],
                      text[4],
+                     c->first ? first : NULL,
                      NULL };
     static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
     char *env[] = { path, lang, NULL, NULL, NULL, NULL };

@@ -90,8 +90,12 @@ int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, str
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(e, errno, "fork");
-    if (pid == 0)
-        run_child(c, theirs, write_end, self);
+    if (pid == 0) {
+        struct gateway_config mine = *c;
+
+        mine.first = !g->spoke;
+        run_child(&mine, theirs, write_end, self);
+    }
     close(take_fd(&write_end));
     rc = read_status(read_end, e);
     /* Not reaped yet, so the number is still its own. */

@@ -20,6 +20,7 @@ struct gateway_config {
     const char *name; /* argv[0] */
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
     uid_t uid;                                    /* uid and gid */
+    int first; /* set by gatewayproc_start(): none of them has asked for anything yet */
 };
 
 struct gatewayproc {

@@ -24,6 +24,8 @@
  *   env.NAME                value of a variable of the server's environment that kernels get
  *   cull-idle-timeout-ms cull-interval-ms        numbers
  *   cull-connected cull-busy                     1
+ *   seed-notebook           the notebook's text (of a file); seed-timeout-ms: a number
+ *   prespawn                number of kernels
  *   kernel-info-timeout-ms ws-ping-interval-ms   numbers
  *   allow-origin allow-credentials allow-headers allow-methods expose-headers
  *   cors-max-age            sent as given
@@ -41,7 +43,7 @@
 struct err;
 
 enum {
-    SETTINGS_MAX = 1024 * 1024, /* bytes of the whole blob */
+    SETTINGS_MAX = 9 * 1024 * 1024, /* bytes of the whole blob: one large file and the rest */
     SETTINGS_COUNT_MAX = 1024,
     SETTINGS_KEY_MAX = 128,
 };

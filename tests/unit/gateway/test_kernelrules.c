@@ -270,6 +270,7 @@ static struct note example(void)
                           .last_us = 1796000000000000,
                           .last_ms = 77,
                           .busy = 1,
+                          .seeding = 1,
                           .fds = 7 };
 }
 
@@ -289,7 +290,7 @@ static void a_note_without_activity_knows_of_none(void **state)
 {
     struct note n = example(), back;
     autobuf struct buf out = { 0 };
-    static const char *const optional[] = { "cull_ms", "last_us", "last_ms", "busy" };
+    static const char *const optional[] = { "cull_ms", "last_us", "last_ms", "busy", "seeding" };
 
     (void)state;
     n.cull_ms = CULL_UNSET;
@@ -305,7 +306,7 @@ static void a_note_without_activity_knows_of_none(void **state)
     json_decref(o);
     assert_int_equal(note_decode(view_cstr(text), &back, NULL), 0);
     assert_true(back.cull_ms == CULL_UNSET);
-    assert_int_equal(back.last_us + back.last_ms + (uint64_t)back.busy, 0);
+    assert_int_equal(back.last_us + back.last_ms + (uint64_t)back.busy + (uint64_t)back.seeding, 0);
     assert_int_equal(note_decode(view_cstr(negative), &back, NULL), -HC_EPARSE);
 }
 

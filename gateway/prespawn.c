@@ -1,0 +1,39 @@
+#include "prespawn.h"
+
+#include "err.h"
+#include "log.h"
+
+enum { AT_A_TIME = 4 };
+
+static const struct principal owner = { "default" };
+
+static void on_created(void *arg, uint64_t number, struct kernel *k, const struct err *e)
+{
+    struct prespawn *p = arg;
+
+    (void)k;
+    p->done++;
+    if (e != NULL) {
+        p->failed++;
+        log_error("prespawn_failed", "number=%llu kernelspec=%s error=%s",
+                  (unsigned long long)number, p->kernel != NULL ? p->kernel : "(default)",
+                  LOG_QUOTED(e->msg));
+    }
+    if (p->done < p->count)
+        prespawn_start(p);
+    else if (p->failed > 0)
+        log_error("prespawned", "kernels=%u failed=%u", p->count - p->failed, p->failed);
+    else
+        log_info("prespawned", "kernels=%u failed=0", p->count);
+}
+
+void prespawn_start(struct prespawn *p)
+{
+    const struct kernel_request r = { .spec_name = p->kernel };
+
+    /* A request may end within the call: then on_created() has asked for the rest. */
+    while (p->asked < p->count && p->asked - p->done < AT_A_TIME) {
+        p->asked++;
+        sessions_create_kernel(p->sessions, &owner, &r, on_created, p, p->asked);
+    }
+}
