@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "kernelspec.h"
+#include "principals.h"
 #include "seed.h"
 #include "settings.h"
 #include "settingspage.h"
@@ -168,10 +169,28 @@ static int read_seed(struct gateway_settings *s, struct view blob, struct err *e
     return 0;
 }
 
+/* Kernels that belong to nobody could not be used by anybody. */
+static int check_prespawn_owner(const struct gateway_settings *s, struct err *e)
+{
+    if (s->prespawn == 0 || s->front.principals == NULL || s->front.token != NULL)
+        return 0;
+    struct principals *t = principals_new();
+    int rc = principals_parse(t, view_cstr(s->front.principals), NULL, e);
+    if (rc == 0 && principals_by_name(t, PRINCIPAL_DEFAULT, 0) == NULL)
+        rc = err_set(e, EINVAL,
+                     "option --prespawn: the kernels belong to the principal '%s', and "
+                     "--principals has none of that name",
+                     PRINCIPAL_DEFAULT);
+    principals_free(t);
+    return rc;
+}
+
 int gateway_settings_check(const struct gateway_settings *s, struct err *e)
 {
     struct kernelspec *found = NULL;
 
+    if (check_prespawn_owner(s, e) < 0)
+        return -EINVAL;
     if (s->seed == NULL)
         return 0;
     struct kernelspecs *specs =

@@ -29,7 +29,7 @@ int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) M
 /* The same from a blob that is in memory. */
 int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
                            struct err *e) MUST_CHECK;
-/* What cannot be told from the settings alone: the seed's kernelspec is there. */
+/* What the parts say of each other and of the host: the seed's kernelspec is there, and so on. */
 int gateway_settings_check(const struct gateway_settings *s, struct err *e) MUST_CHECK;
 void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
 

@@ -5,7 +5,7 @@
 
 enum { AT_A_TIME = 4 };
 
-static const struct principal owner = { "default" };
+static const struct principal owner = { .name = PRINCIPAL_DEFAULT };
 
 static void on_created(void *arg, uint64_t number, struct kernel *k, const struct err *e)
 {

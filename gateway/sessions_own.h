@@ -19,8 +19,8 @@ struct sessions {
     struct session *first, *last; /* owned list, in the order they were made */
     struct owner *owners;         /* owned list: principals that have sessions */
     char sid[33];                 /* the gateway's own message session */
-    struct seed *seed; /* a use of it; NULL */
-    char *seed_kernel; /* owned */
+    struct seed *seed;            /* a use of it; NULL */
+    char *seed_kernel;            /* owned */
     int stopping;
     void (*shutdown_done)(void *arg);
     void *shutdown_arg;
