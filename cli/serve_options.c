@@ -58,6 +58,8 @@ static const struct option_spec specs[] = {
          "variables that a request may set for its kernel (none)"),
     TEXT("env-inherit", "NAME,...", env_inherit,
          "variables of this environment that kernels get (none)"),
+    NUMBER("orphan-timeout", "SECONDS", orphan_timeout_s, 0, 30 * 24 * 3600,
+           "sessions end after this time without a gateway; 0: never (600)"),
     MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 1, 86400000,
           "how long a WebSocket handshake waits for its kernel (5)"),
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
@@ -278,6 +280,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
 {
     *ret = (struct serve_options){
         .listen = "127.0.0.1:8888",
+        .orphan_timeout_s = SERVE_UNSET,
         .kernel_info_timeout_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
         .seed_timeout_ms = SERVE_UNSET,

@@ -25,6 +25,7 @@ struct serve_options {
     int no_list_kernels;
     uint64_t max_kernels;
     const char *env_allow, *env_inherit;
+    uint64_t orphan_timeout_s;                            /* as the two below */
     uint64_t kernel_info_timeout_ms, ws_ping_interval_ms; /* SERVE_UNSET: the gateway's default */
     uint64_t prespawn, seed_timeout_ms;
     const char *seed_notebook;

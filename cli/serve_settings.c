@@ -78,6 +78,7 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "cull-interval-ms", o->cull_interval_ms },
         { "seed-timeout-ms", o->seed_timeout_ms },
         { "prespawn", o->prespawn > 0 ? o->prespawn : SERVE_UNSET },
+        { "orphan-timeout", o->orphan_timeout_s },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
         { "memory-mb", o->memory_mb },

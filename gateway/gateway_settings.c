@@ -13,6 +13,7 @@
 #include "version.h"
 
 enum { PRESPAWN_MAX = 1000 };
+enum { ORPHAN_S = 600 }; /* a gateway is back after seconds, or not without help */
 
 static int read_page(int fd, struct buf *out, struct err *e)
 {
@@ -106,7 +107,7 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
-    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms;
+    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms, orphan_s;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
     if (rc == 0)
@@ -117,6 +118,8 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "cull-interval-ms", 0, &cull_interval_ms, e);
     if (rc == 0)
         rc = settings_number(blob, "seed-timeout-ms", 0, &seed_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "orphan-timeout", ORPHAN_S, &orphan_s, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
@@ -131,6 +134,7 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
                   .busy = settings_flag(blob, "cull-busy") },
         .handshake_ms = info_ms,
         .seed_ms = seed_ms,
+        .orphan_ms = orphan_s * 1000,
     };
     read_env(s, blob);
     return 0;

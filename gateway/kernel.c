@@ -188,6 +188,24 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
     memcpy(ret->id, k->id, sizeof ret->id);
 }
 
+/* ---- what fronts keep with it ---- */
+
+int kernel_keep(struct kernel *k, struct view json, struct err *e)
+{
+    if (json.n > NOTE_KEPT_MAX)
+        return err_set(e, EMSGSIZE, "%zu bytes to keep, the limit is %d", json.n, NOTE_KEPT_MAX);
+    memcpy(k->kept, json.p, json.n);
+    k->kept[json.n] = '\0';
+    if (k->session->sandbox != 0) /* else it is noted at the start */
+        kernel_note(k);
+    return 0;
+}
+
+struct view kernel_kept(const struct kernel *k)
+{
+    return view_cstr(k->kept);
+}
+
 /* ---- the first answer ---- */
 
 int kernel_is_starting(const struct kernel *k)
@@ -356,6 +374,9 @@ void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t t
     if (k->goal == KERNEL_DELETE)
         return;
     k->goal = KERNEL_DELETE;
+    k->listed = 0;
+    if (k->session->sandbox != 0)
+        kernel_note(k); /* a gateway that dies now leaves one that ends it */
     err_set(&e, HC_EGONE, "the kernel was deleted");
     waiters_call(&k->restarted, NULL, &e);
     switch (k->phase) {

@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
+#include "buf.h"
 #include "hex.h"
+#include "note.h"
 #include "sessions.h"
 
 struct err;
@@ -26,6 +28,11 @@ struct kernel_model {
 };
 void kernel_model(const struct kernel *k, struct kernel_model *ret);
 
+/* Keeps a JSON array with the kernel, also for the next gateway: what a front has to
+ * know of it again. -EMSGSIZE above NOTE_KEPT_MAX bytes. */
+int kernel_keep(struct kernel *k, struct view json, struct err *e) MUST_CHECK;
+struct view kernel_kept(const struct kernel *k); /* empty when there is nothing */
+
 /* 1 while its process (re)starts and has not answered anything yet. */
 int kernel_is_starting(const struct kernel *k);
 /* done when it has answered, at once when it is not starting, and after the
@@ -38,7 +45,7 @@ void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint6
 int kernel_interrupt(struct kernel *k, struct err *e) MUST_CHECK;
 /* Same id, new process and sandbox-side sockets; done when exec succeeded. */
 void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
-/* Graceful, then by force; done when process, sandbox and log are gone: k is NULL then. Open clients are told and closed. */
+/* Lookups find it no more. Graceful, then by force; done when process, sandbox and log are gone: k is NULL then. Open clients are told and closed. */
 void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
 
 #endif

@@ -55,6 +55,7 @@ void kernel_session_left(struct kernel *k)
 void kernel_leave(struct kernel *k)
 {
     kernel_phase(k, KERNEL_STOPPING);
+    k->listed = 0;
     session_leave(k->session, k);
 }
 

@@ -53,6 +53,7 @@ struct kernel {
     char id[UUID_TEXT];
     uint64_t number; /* never used twice: the token of questions to the launcher */
     struct kernel_recipe recipe;
+    char kept[NOTE_KEPT_MAX + 1]; /* of the front, "" */
 
     enum kernel_phase phase;
     enum kernel_goal goal;
@@ -203,6 +204,8 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
                        const char *evalue);
 void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
+
+/* ---- kernel_watch.c ---- */
 void kernel_watch_runs(struct kernel *k);
 
 /* ---- client.c ---- */

@@ -76,6 +76,7 @@ static int write_note(struct kernel *k, struct err *e)
         .last_ms = k->activity.last_ms,
         .busy = kernel_works(k),
         .seeding = k->seeding != NULL,
+        .ending = k->goal == KERNEL_DELETE,
     };
     autobuf struct buf out = { 0 };
     autoclose int recipe_fd = -1;
@@ -86,6 +87,7 @@ static int write_note(struct kernel *k, struct err *e)
     snprintf(n.spec_name, sizeof n.spec_name, "%s", k->recipe.spec_name);
     memcpy(n.key, k->key, sizeof n.key);
     memcpy(n.base, ep->base, sizeof n.base);
+    memcpy(n.kept, k->kept, sizeof n.kept);
     buf_init(&out, LAUNCH_NOTE_MAX);
     int rc = recipe_memfd(&k->recipe, &recipe_fd, e);
     if (rc < 0)

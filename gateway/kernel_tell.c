@@ -1,16 +1,13 @@
 /* What the gateway itself tells the clients of a kernel, always marked as its own
- * in the metadata, and the watch over runs that need it. */
+ * in the metadata. */
 #include <stdio.h>
 #include <string.h>
 
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
-#include "loop.h"
 #include "ownmsg.h"
 #include "seat.h"
-
-enum { WATCH_MS = 200 };
 
 /* JupyterLab takes a new header.session as a new kernel and drops what it had not
  * handled yet: what is said about a process is said in that process's session. */
@@ -131,62 +128,4 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
     /* Nothing of this process is awaited any more. */
     k->queries = queries_free(k->queries);
     k->queries = queries_new();
-}
-
-/* ---- the watch ---- */
-
-/* 1 when the kernel has to be interrupted again. */
-static int watch_one(struct kernel *k, struct query *q, uint64_t now)
-{
-    /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
-    if (q->run.replied && k->iopub_ms > q->run.first_end_ms)
-        q->run.first_end_ms = k->iopub_ms;
-    enum run_due due = run_check(&q->run, now);
-
-    if (due == RUN_INTERRUPT_AGAIN) {
-        /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
-         * interrupt is its user's to send. */
-        run_interrupt(&q->run, now);
-        return !k->recipe.sockets_fd;
-    }
-    if (due != RUN_ENDED)
-        return 0;
-    if (run_wants_reply(&q->run) && !q->replied) {
-        q->replied = 1; /* one that comes later is a second one */
-        kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
-                          "the kernel ended the cell without a reply");
-    }
-    if (!q->idle) {
-        q->idle = 1;
-        kernel_tell_stream(k, q->header, "\n[holdcell] the end of this cell's output was lost\n");
-        kernel_tell_idle(k, q->header);
-    }
-    kernel_run_ended(k, q);
-    queries_settle(k->queries, q);
-    return 0;
-}
-
-static void on_watch(void *arg)
-{
-    struct kernel *k = arg;
-    uint64_t now = loop_now_ms(sessions_loop(k->all));
-    int again = 0;
-
-    for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
-        next = queries_next(k->queries, q);
-        if (q->is_run && !run_ended(&q->run))
-            again |= watch_one(k, q, now);
-    }
-    if (again && k->phase == KERNEL_ALIVE)
-        kernel_send_interrupt(k);
-    if (queries_runs(k->queries) > 0)
-        return;
-    k->run_timer = loop_timer_close(k->run_timer);
-    seats_sweep(k);
-}
-
-void kernel_watch_runs(struct kernel *k)
-{
-    if (k->run_timer == NULL && queries_runs(k->queries) > 0)
-        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
 }

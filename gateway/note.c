@@ -30,6 +30,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         { "seeding", n->seeding != 0 },
         { "last_us", n->last_us },
         { "last_ms", n->last_ms },
+        { "ending", n->ending != 0 },
     };
 
     jsonwrite_object(&w);
@@ -44,6 +45,10 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
     if (n->cull_ms != CULL_UNSET) {
         jsonwrite_key(&w, "cull_ms");
         jsonwrite_uint(&w, n->cull_ms);
+    }
+    if (n->kept[0] != '\0') {
+        jsonwrite_key(&w, "kept");
+        jsonwrite_raw(&w, view_cstr(n->kept));
     }
     jsonwrite_end(&w);
     return jsonwrite_finish(&w, e);
@@ -98,6 +103,26 @@ static int read_activity(const json_t *o, struct note *n, struct err *e)
     n->busy = busy != 0;
     n->seeding = seeding != 0;
     return rc;
+}
+
+/* What notes of before did not have; absent is zero. */
+static int read_later_fields(const json_t *o, struct note *n, struct err *e)
+{
+    const json_t *kept = json_object_get(o, "kept");
+    unsigned ending = 0;
+
+    if (json_object_get(o, "ending") != NULL && number(o, "ending", 1, &ending, e) < 0)
+        return -e->code;
+    n->ending = (int)ending;
+    if (kept == NULL)
+        return 0;
+    if (!json_is_array(kept))
+        return err_set(e, HC_EPARSE, "note: 'kept' is no array");
+    size_t size = json_dumpb(kept, n->kept, sizeof n->kept - 1, JSON_COMPACT);
+    if (size == 0 || size > sizeof n->kept - 1)
+        return err_set(e, HC_EPARSE, "note: 'kept' is too long");
+    n->kept[size] = '\0';
+    return 0;
 }
 
 static int is_hex(const char *s)
@@ -157,6 +182,8 @@ int note_decode(struct view bytes, struct note *ret, struct err *e)
         return err_set(e, HC_EPARSE, "note: no JSON object");
     }
     int rc = read_fields(o, &n, e);
+    if (rc == 0)
+        rc = read_later_fields(o, &n, e);
     json_decref(o);
     if (rc == 0)
         *ret = n;

@@ -13,7 +13,10 @@
 
 struct err;
 
-enum { NOTE_VERSION = 1 };
+enum {
+    NOTE_VERSION = 1,
+    NOTE_KEPT_MAX = 12 * 1024, /* what is left of LAUNCH_NOTE_MAX holds all the rest */
+};
 
 /* The descriptors beside it, in this order, each only when its bit is set. */
 enum note_fd {
@@ -34,12 +37,14 @@ struct note {
     int sockets_fd, interrupt_by_message;
     unsigned generation; /* the last one that was asked for */
     char key[KEY_TEXT];
-    char base[ENDPOINT_BASE];  /* of the sockets in the private directory; "" */
-    uint64_t cull_ms;          /* the kernelspec's; CULL_UNSET */
-    uint64_t last_us, last_ms; /* of its activity, on both clocks; 0: not told */
-    int busy;                  /* it was at work when this was written */
-    int seeding;               /* its seed notebook was not done */
-    unsigned fds;              /* bits of enum note_fd */
+    char base[ENDPOINT_BASE];     /* of the sockets in the private directory; "" */
+    uint64_t cull_ms;             /* the kernelspec's; CULL_UNSET */
+    uint64_t last_us, last_ms;    /* of its activity, on both clocks; 0: not told */
+    int busy;                     /* it was at work when this was written */
+    int seeding;                  /* its seed notebook was not done */
+    unsigned fds;                 /* bits of enum note_fd */
+    int ending;                   /* 1: it was being deleted: nobody takes it over */
+    char kept[NOTE_KEPT_MAX + 1]; /* a JSON array of the front; "" */
 };
 
 int note_encode(const struct note *n, struct buf *out, struct err *e) MUST_CHECK;

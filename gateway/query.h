@@ -32,7 +32,9 @@ struct query {
     int allow_stdin;
     int busy, replied, idle;
     int is_run;
-    int counted_out; /* its run has ended and is no longer counted */
+    int doubtful;            /* the connection broke: the kernel may not have it */
+    uint64_t quiet_since_ms; /* the kernel could have taken it since then */
+    int counted_out;         /* its run has ended and is no longer counted */
     struct run run;
     uint64_t sent_us;      /* CLOCK_MONOTONIC */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */

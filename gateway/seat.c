@@ -223,6 +223,19 @@ void seats_forget_held(struct kernel *k)
     }
 }
 
+void seat_reopen(struct seat *s, enum channel channel)
+{
+    struct seat_dealer *d = &s->dealers[channel];
+    struct err e = { 0 };
+
+    if (d->socket == NULL)
+        return;
+    log_info("seat_reopened", "kernel=%s on=%s", s->kernel->id, channel_name(channel));
+    d->socket = zsocket_close(d->socket);
+    if (open_dealer(s, channel, &e) < 0)
+        log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+}
+
 /* ---- sending ---- */
 
 static int check_sizes(const struct jmsg *m, struct err *e)

@@ -77,6 +77,8 @@ void seats_release(struct kernel *k); /* sends what was held */
 void seat_resume(struct seat *s);     /* likewise, of one; room was made for its messages */
 void seats_close(struct kernel *k);   /* closes the DEALERs */
 void seats_forget_held(struct kernel *k);
+/* A new socket of the same identity in the place of one whose connection broke. */
+void seat_reopen(struct seat *s, enum channel channel);
 
 /* As client_send(). */
 int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;

@@ -192,6 +192,7 @@ void session_adopt(struct session *s, uint64_t sandbox, const struct launch_limi
     s->limits = s->wanted = *limits; /* a lost sandbox is made anew like this */
     s->init_fd = init_fd;
     s->dir_fd = dir_fd;
+    sessions_renew_deadline(s->all, s);
 }
 
 /* ---- the end ---- */

@@ -176,6 +176,7 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
     }
     launchclient_on_event(c, on_event, s);
     cull_start(s);
+    sessions_watch_deadlines(s);
     return s;
 }
 
@@ -185,6 +186,7 @@ struct sessions *sessions_free(struct sessions *s)
         return NULL;
     launchclient_on_event(s->launcher, NULL, NULL);
     cull_stop(s);
+    s->deadline_timer = loop_timer_close(s->deadline_timer);
     for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
         kernel_free(k);
     check(s->first == NULL);
@@ -265,6 +267,24 @@ struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *
     return NULL;
 }
 
+struct kernel *sessions_find_ending(struct sessions *s, const struct principal *p, const char *id)
+{
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
+        if (!k->listed && k->goal == KERNEL_DELETE && k->phase != KERNEL_GONE &&
+            principal_sees(p, k->session->principal.name) && strcasecmp(k->id, id) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+void sessions_each_kernel(struct sessions *s, sessions_kernel_fn *fn, void *arg)
+{
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
+        if (k->listed)
+            fn(arg, &k->session->principal, k);
+    }
+}
+
 size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out,
                         size_t max)
 {
@@ -343,18 +363,27 @@ static void choose_id(const char *asked, char out[UUID_TEXT])
     uuid_format(raw, out);
 }
 
-/* A kernel counts from the moment it is asked for until nothing of it is left. What
- * others have is told to nobody. */
+/* What takes room, of those that p may see, or of all: a kernel does from the moment it
+ * is asked for until nothing of it is left. */
+static size_t count_taken(const struct sessions *s, const struct principal *p)
+{
+    size_t count = 0;
+
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k))
+        count +=
+            k->phase != KERNEL_GONE && (p == NULL || principal_sees(p, k->session->principal.name));
+    return count;
+}
+
+/* What others have is told to nobody. */
 static int check_room(struct sessions *s, const struct principal *p, struct err *e)
 {
-    size_t own = sessions_kernels(s, p, NULL, 0), all = 0;
+    size_t own = count_taken(s, p), all = count_taken(s, NULL);
     unsigned max = s->policy.max_kernels;
 
     if (p->max_kernels > 0 && own >= p->max_kernels)
         return err_set(e, HC_ELIMIT, "%zu kernels are running, the limit is %u", own,
                        p->max_kernels);
-    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k))
-        all += k->listed != 0;
     if (max == 0 || all < max)
         return 0;
     if (own == all)

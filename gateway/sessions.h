@@ -41,6 +41,7 @@ struct sessions_policy {
     struct cull_policy cull;
     uint64_t
         seed_ms; /* for all of the seed notebook, from the start of the process; 0: SEED_TIMEOUT_MS */
+    uint64_t orphan_ms;    /* sessions outlive a gateway that stays away by this; 0: no end */
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
 };
 
@@ -77,8 +78,14 @@ void sessions_create_kernel(struct sessions *s, const struct principal *p,
 
 /* NULL when there is none of this principal. Borrowed until the next turn of the loop. */
 struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id);
+/* As sessions_find_kernel(), of one that is at its end and not found by that any more:
+ * who deletes it a second time waits for the same end. */
+struct kernel *sessions_find_ending(struct sessions *s, const struct principal *p, const char *id);
 /* In start order; fills up to max pointers, returns how many there are. */
 size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out,
                         size_t max);
+/* All that can be found, whoever owns them. */
+typedef void sessions_kernel_fn(void *arg, const struct principal *owner, struct kernel *k);
+void sessions_each_kernel(struct sessions *s, sessions_kernel_fn *fn, void *arg);
 
 #endif

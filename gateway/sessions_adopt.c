@@ -100,6 +100,7 @@ static int fill(struct kernel *k, const struct launch_listed *listed, const stru
     take_activity(k, n);
     k->generation = n->generation;
     memcpy(k->key, n->key, sizeof k->key);
+    memcpy(k->kept, n->kept, sizeof k->kept);
     k->endpoints.dir_fd = k->all->policy.private_dir_fd;
     memcpy(k->endpoints.base, n->base, sizeof k->endpoints.base);
     for (unsigned i = 0; i < ENDPOINT_COUNT; i++)
@@ -170,6 +171,8 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
         rc = sort_fds(&n, a, fds, e);
     if (rc < 0)
         return rc;
+    if (n.ending)
+        return err_set(e, HC_EGONE, "kernel %s was being deleted", n.id);
     memcpy(p.name, n.principal, sizeof p.name);
     if (sessions_find_kernel(s, &p, n.id) != NULL)
         return err_set(e, EEXIST, "kernel %s is there already", n.id);

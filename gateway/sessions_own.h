@@ -1,4 +1,4 @@
-/* sessions_own - what sessions.c and sessions_adopt.c share; nobody else includes it. */
+/* sessions_own - what the files of sessions and session.c share; nobody else includes it. */
 #ifndef HC_SESSIONS_OWN_H
 #define HC_SESSIONS_OWN_H
 
@@ -28,6 +28,11 @@ struct sessions {
     struct loop_timer *cull_timer, *note_timer;
     void (*adopt_done)(void *arg);
     void *adopt_arg;
+    struct loop_timer *deadline_timer;
 };
+
+/* ---- sessions_deadline.c ---- */
+void sessions_watch_deadlines(struct sessions *s); /* renews them from now on */
+void sessions_renew_deadline(struct sessions *s, struct session *n);
 
 #endif

@@ -243,6 +243,25 @@ static int sooner(int timeout, uint64_t at, uint64_t now)
     return timeout < 0 || left < timeout ? left : timeout;
 }
 
+enum {
+    STOPPED_MS = 2000, /* asleep for longer than asked by this: we were stopped or frozen */
+    AFTER_STOP_MS = 10000,
+};
+
+/* Who was stopped with its gateway (a paused container) finds deadlines passed that the
+ * gateway had no chance to move on. */
+static void forgive(struct launcher *l, uint64_t slept_ms, int timeout)
+{
+    if (timeout < 0 || slept_ms < (uint64_t)timeout + STOPPED_MS)
+        return;
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        struct session *s = l->sessions.slot[i];
+
+        if (s != NULL && s->deadline_ms != 0)
+            s->deadline_ms += slept_ms - (uint64_t)timeout + AFTER_STOP_MS;
+    }
+}
+
 /* Deadlines, and memory counters that have to be asked again. */
 static int serve_sessions(struct launcher *l, int timeout, uint64_t now)
 {
@@ -322,7 +341,9 @@ int launcher_turn(struct launcher *l, int timeout_ms)
         l->failed = 1;
         return 0;
     }
+    uint64_t before = now;
     now = clock_ms();
+    forgive(l, now - before, timeout);
     short gateway_events = l->polled[1].revents;
     serve_memory_events(l, now);
     if (l->polled[0].revents & POLLIN)

@@ -18,6 +18,7 @@
 #include "nbsessions.h"
 #include "router.h"
 #include "server.h"
+#include "sessions.h"
 #include "tlscontext.h"
 
 enum {
@@ -216,6 +217,13 @@ static int tls_of(const struct front_config *c, struct tlscontext **ret, struct 
     return config.cert != NULL ? tlscontext_new(&config, ret, e) : 0;
 }
 
+static void restore_notebooks(void *arg, const struct principal *owner, struct kernel *k)
+{
+    struct jupyter *j = arg;
+
+    nbsessions_restore(j->notebooks, owner, k);
+}
+
 static void free_front(struct front *f)
 {
     f->server = server_free(f->server);
@@ -248,6 +256,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
         .list_kernels = !config->no_list_kernels,
         .started_us = clock_realtime_us(),
     };
+    sessions_each_kernel(s, restore_notebooks, &f->jupyter);
     router_add(f->server->router, jupyter_routes, jupyter_route_count, &f->jupyter);
     server_set_tls(f->server, tls);
     rc = server_listen(f->server, listen_fd, e);

@@ -189,8 +189,13 @@ void kernels_restart(struct request *r, void *arg)
 
 void kernels_delete(struct request *r, void *arg)
 {
-    struct kernel *k = jupyter_kernel(r, arg);
+    struct jupyter *j = arg;
+    struct kernel *k = sessions_find_kernel(j->sessions, &r->principal, r->params[0]);
 
+    if (k == NULL) /* somebody else deletes it, or it died: the answer is for the same end */
+        k = sessions_find_ending(j->sessions, &r->principal, r->params[0]);
+    if (k == NULL)
+        k = jupyter_kernel(r, j);
     if (k != NULL)
-        pending_delete(arg, k, r->token, pending_answer_deleted);
+        pending_delete(j, k, r->token, pending_answer_deleted);
 }

@@ -39,6 +39,17 @@ static void answer_session(struct request *r, const struct jupyter *j, int statu
     request_json(r, status, &w, &body, status == 201 ? location : NULL);
 }
 
+static void bind_kernel(struct jupyter *j, struct nbsession *s, struct kernel *k)
+{
+    struct kernel_model m;
+    struct principal p = { .role = ROLE_FULL };
+
+    kernel_model(k, &m);
+    memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+    memcpy(p.name, s->owner, sizeof p.name);
+    nbsessions_keep(j->notebooks, &p, k);
+}
+
 /* The session of the path parameter with its kernel; NULL after a 404. One whose
  * kernel has gone is dropped by whoever meets it. */
 static struct nbsession *session_of(struct request *r, const struct jupyter *j, struct kernel **ret)
@@ -138,7 +149,6 @@ static void on_created(struct jupyter *j, uint64_t token, struct request *r, str
                        const struct err *e)
 {
     struct nbsession *s = nbsessions_by_token(j->notebooks, token);
-    struct kernel_model m;
 
     check(s != NULL); /* nobody else sees it before it has a kernel */
     s->token = 0;
@@ -148,8 +158,7 @@ static void on_created(struct jupyter *j, uint64_t token, struct request *r, str
             answer_start_error(r, e);
         return;
     }
-    kernel_model(k, &m);
-    memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+    bind_kernel(j, s, k);
     if (r != NULL)
         answer_session(r, j, 201, s, k);
 }
@@ -190,10 +199,7 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
         return;
     }
     if (k != NULL) {
-        struct kernel_model m;
-
-        kernel_model(k, &m);
-        memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
+        bind_kernel(j, s, k);
         answer_session(r, j, 201, s, k);
         return;
     }
@@ -245,11 +251,9 @@ static void switch_kernel(struct jupyter *j, struct nbsession *s, struct kernel 
 {
     struct request *r = request_find(j->server, token);
     struct kernel *old = kernel_of(j, s);
-    struct kernel_model m;
 
-    kernel_model(k, &m);
-    memcpy(s->kernel_id, m.id, sizeof s->kernel_id);
     nbsession_apply(s);
+    bind_kernel(j, s, k);
     if (old != NULL && old != k) {
         s->token = token;
         pending_delete(j, old, token, on_old_kernel_gone);

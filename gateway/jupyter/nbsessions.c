@@ -9,14 +9,10 @@
 #include "err.h"
 #include "jsonwrite.h"
 #include "jupyter.h"
+#include "nbsessions_own.h"
 #include "sessions.h"
 
 enum { TEXT_MAX = 4096 };
-
-struct nbsessions {
-    struct nbsession *first;
-    size_t count;
-};
 
 /* ---- bodies --------------------------------------------------------------- */
 
@@ -143,11 +139,24 @@ static unsigned count_of(const struct nbsessions *n, const struct principal *p)
     return count;
 }
 
+void nbsessions_insert(struct nbsessions *n, struct nbsession *s)
+{
+    struct nbsession **at = &n->first;
+
+    while (*at != NULL && (*at)->number <= s->number)
+        at = &(*at)->next;
+    s->next = *at;
+    *at = s;
+    n->count++;
+    if (s->number > n->last_number)
+        n->last_number = s->number;
+}
+
 struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
                                  struct nbsession_body *body)
 {
-    struct nbsession **end = &n->first, *s;
     uint8_t random[16];
+    struct nbsession *s;
 
     if (n->count >= NBSESSIONS_ALL_MAX || count_of(n, p) >= NBSESSIONS_MAX ||
         getrandom(random, sizeof random, 0) != sizeof random)
@@ -160,10 +169,8 @@ struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p
     nbsession_apply(s);
     if (s->name == NULL)
         s->name = xstrdup(""); /* clients want a string */
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = s;
-    n->count++;
+    s->number = n->last_number + 1;
+    nbsessions_insert(n, s);
     return s;
 }
 

@@ -1,7 +1,7 @@
 /*
  * nbsessions - notebook sessions, Jupyter's own /api/sessions object: a path
- * bound to a kernel (jupyter-wire.md 1.5). Kept in memory: a gateway that comes
- * back knows its kernels, not the notebooks that they belonged to.
+ * bound to a kernel (jupyter-wire.md 1.5). Each is also kept with its kernel, so
+ * that a gateway that comes back knows it again.
  */
 #ifndef HC_NBSESSIONS_H
 #define HC_NBSESSIONS_H
@@ -35,6 +35,7 @@ void nbsession_body_free(struct nbsession_body *b);
 
 struct nbsession {
     struct nbsession *next;
+    uint64_t number; /* grows from one to the next: their order */
     char id[UUID_TEXT];
     char owner[PRINCIPAL_NAME];
     char *path, *name, *type;
@@ -59,6 +60,11 @@ struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal 
 struct nbsession *nbsessions_by_path(struct nbsessions *n, const struct principal *p,
                                      const char *path);
 struct nbsession *nbsessions_by_token(struct nbsessions *n, uint64_t token);
+
+/* What is there of k's sessions goes into its note, as far as it has room, after every
+ * change; and back into the table of the next gateway. */
+void nbsessions_keep(struct nbsessions *n, const struct principal *p, struct kernel *k);
+void nbsessions_restore(struct nbsessions *n, const struct principal *p, const struct kernel *k);
 
 /* Takes path, name and type of the change over, as far as they are given. */
 void nbsession_apply(struct nbsession *s);

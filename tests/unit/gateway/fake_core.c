@@ -46,6 +46,7 @@ struct kernel {
     struct loop_timer *full_timer;
     int full;
     unsigned long long seq;
+    char kept[NOTE_KEPT_MAX + 1];
 };
 
 /* An operation that calls back later. */
@@ -272,6 +273,20 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
     memcpy(ret->id, k->id, sizeof ret->id);
 }
 
+int kernel_keep(struct kernel *k, struct view json, struct err *e)
+{
+    if (json.n >= sizeof k->kept)
+        return err_set(e, EMSGSIZE, "too long");
+    memcpy(k->kept, json.p, json.n);
+    k->kept[json.n] = '\0';
+    return 0;
+}
+
+struct view kernel_kept(const struct kernel *k)
+{
+    return view_cstr(k->kept);
+}
+
 int kernel_interrupt(struct kernel *k, struct err *e)
 {
     (void)k;
@@ -434,6 +449,23 @@ struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *
 {
     check(strcmp(p->name, "default") == 0);
     return find(s, id);
+}
+
+/* Kernels of this core are found until they are gone. */
+struct kernel *sessions_find_ending(struct sessions *s, const struct principal *p, const char *id)
+{
+    (void)s;
+    (void)p;
+    (void)id;
+    return NULL;
+}
+
+void sessions_each_kernel(struct sessions *s, sessions_kernel_fn *fn, void *arg)
+{
+    static const struct principal owner = { .name = "default" };
+
+    for (size_t i = 0; i < s->count; i++)
+        fn(arg, &owner, s->kernels[i]);
 }
 
 size_t sessions_kernels(struct sessions *s, const struct principal *p, struct kernel **out,

@@ -271,7 +271,9 @@ static struct note example(void)
                           .last_ms = 77,
                           .busy = 1,
                           .seeding = 1,
-                          .fds = 7 };
+                          .fds = 7,
+                          .ending = 1,
+                          .kept = "[{\"path\":\"a.ipynb\"}]" };
 }
 
 static void a_note_comes_back_as_it_was(void **state)
@@ -310,6 +312,37 @@ static void a_note_without_activity_knows_of_none(void **state)
     assert_int_equal(note_decode(view_cstr(negative), &back, NULL), -HC_EPARSE);
 }
 
+#define OLD_NOTE                                                                          \
+    "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\"," \
+    "\"spec\":\"s\",\"key\":\"a\",\"base\":\"\",\"spec_dir\":1,\"sockets_fd\":0,"         \
+    "\"interrupt_by_message\":0,\"generation\":1,\"fds\":7"
+
+static void a_note_of_before_lacks_what_came_later(void **state)
+{
+    struct note back;
+
+    (void)state;
+    memset(&back, 0xff, sizeof back);
+    assert_int_equal(note_decode(VIEW_STR(OLD_NOTE "}"), &back, NULL), 0);
+    assert_int_equal(back.ending, 0);
+    assert_string_equal(back.kept, "");
+}
+
+static void what_is_kept_has_room_up_to_its_limit(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    memset(n.kept, 'x', NOTE_KEPT_MAX);
+    memcpy(n.kept, "[\"", 2);
+    memcpy(n.kept + NOTE_KEPT_MAX - 2, "\"]", 3);
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
+    assert_memory_equal(&n, &back, sizeof n);
+}
+
 static void a_damaged_note_is_refused_by_field(void **state)
 {
     static const char *const bad[] = {
@@ -317,6 +350,8 @@ static void a_damaged_note_is_refused_by_field(void **state)
         "[]",
         "{}",
         "{\"version\":2}",
+        OLD_NOTE ",\"ending\":2}",
+        OLD_NOTE ",\"kept\":\"[]\"}",
         "{\"version\":1,\"principal\":\"p\",\"id\":\"no\",\"spec\":\"s\",\"key\":\"a\",\"base\":"
         "\"\",\"spec_dir\":0,"
         "\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,\"fds\":7}",
@@ -411,6 +446,8 @@ int main(void)
         cmocka_unit_test(the_working_directory_never_leaves_the_home),
         cmocka_unit_test(a_note_comes_back_as_it_was),
         cmocka_unit_test(a_note_without_activity_knows_of_none),
+        cmocka_unit_test(a_note_of_before_lacks_what_came_later),
+        cmocka_unit_test(what_is_kept_has_room_up_to_its_limit),
         cmocka_unit_test(a_damaged_note_is_refused_by_field),
         cmocka_unit_test(a_note_cut_anywhere_is_refused),
         cmocka_unit_test(a_recipe_survives_in_a_memfd),

@@ -1,0 +1,121 @@
+/* What time brings to runs: grace times, interrupts that are sent again, and the
+ * connection that broke under them. */
+#include "err.h"
+#include "kernel_own.h"
+#include "loop.h"
+#include "seat.h"
+
+enum {
+    WATCH_MS = 200,
+    NOT_TAKEN_MS = 3000, /* an idle kernel takes a request in milliseconds */
+};
+
+static int is_open_run(const struct query *q)
+{
+    return q->is_run && !run_ended(&q->run);
+}
+
+/* ---- a connection that broke ---- */
+
+/* A reply above FRAME_MAX of zsocket.c ends the asker's connection, and libzmq tells
+ * nobody: it shows as a cell that ended without a reply. The seat gets a new socket of
+ * the same name; whether the kernel ever read what was sent behind is in doubt. */
+static void reconnect(struct kernel *k, const struct query *lost)
+{
+    struct seat *s = k->seats;
+
+    while (s != NULL && s->number != lost->seat)
+        s = s->next;
+    if (s == NULL || k->phase != KERNEL_ALIVE)
+        return;
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->seat == s->number && q->channel == lost->channel && is_open_run(q) && !q->busy)
+            q->doubtful = 1;
+    }
+    seat_reopen(s, lost->channel);
+}
+
+/* A doubtful run was lost when the kernel does not take it though it has nothing else
+ * to do. */
+static void watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
+{
+    int works = 0;
+
+    for (struct query *o = queries_first(k->queries); o != NULL; o = queries_next(k->queries, o))
+        works |= is_open_run(o) && o->busy;
+    if (q->busy) {
+        q->doubtful = 0;
+    } else if (works || q->quiet_since_ms == 0) {
+        q->quiet_since_ms = now;
+    } else if (now - q->quiet_since_ms >= NOT_TAKEN_MS) {
+        run_end(&q->run, RUN_LOST);
+        q->replied = q->idle = 1;
+        kernel_tell_reply(k, q, "RunLost",
+                          "the connection to the kernel broke before it took this");
+        kernel_tell_idle(k, q->header);
+        kernel_run_ended(k, q);
+        queries_settle(k->queries, q);
+    }
+}
+
+/* ---- each run ---- */
+
+/* 1 when the kernel has to be interrupted again. */
+static int watch_one(struct kernel *k, struct query *q, uint64_t now)
+{
+    /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
+    if (q->run.replied && k->iopub_ms > q->run.first_end_ms)
+        q->run.first_end_ms = k->iopub_ms;
+    enum run_due due = run_check(&q->run, now);
+
+    if (due == RUN_INTERRUPT_AGAIN) {
+        /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
+         * interrupt is its user's to send. */
+        run_interrupt(&q->run, now);
+        return !k->recipe.sockets_fd;
+    }
+    if (due != RUN_ENDED)
+        return 0;
+    if (run_wants_reply(&q->run) && !q->replied) {
+        q->replied = 1; /* one that comes later is a second one */
+        kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
+                          "the kernel ended the cell without a reply");
+        if (q->run.state == RUN_LOST)
+            reconnect(k, q);
+    }
+    if (!q->idle) {
+        q->idle = 1;
+        kernel_tell_stream(k, q->header, "\n[holdcell] the end of this cell's output was lost\n");
+        kernel_tell_idle(k, q->header);
+    }
+    kernel_run_ended(k, q);
+    queries_settle(k->queries, q);
+    return 0;
+}
+
+static void on_watch(void *arg)
+{
+    struct kernel *k = arg;
+    uint64_t now = loop_now_ms(sessions_loop(k->all));
+    int again = 0;
+
+    for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
+        next = queries_next(k->queries, q);
+        if (is_open_run(q) && q->doubtful)
+            watch_doubtful(k, q, now);
+        else if (is_open_run(q))
+            again |= watch_one(k, q, now);
+    }
+    if (again && k->phase == KERNEL_ALIVE)
+        kernel_send_interrupt(k);
+    if (queries_runs(k->queries) > 0)
+        return;
+    k->run_timer = loop_timer_close(k->run_timer);
+    seats_sweep(k);
+}
+
+void kernel_watch_runs(struct kernel *k)
+{
+    if (k->run_timer == NULL && queries_runs(k->queries) > 0)
+        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
+}

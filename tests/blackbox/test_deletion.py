@@ -1,0 +1,140 @@
+"""From the acceptance of a DELETE on nobody finds the kernel, yet it takes its room until it is gone."""
+
+import http.client
+import os
+import signal
+import threading
+
+import pytest
+import websocket
+
+from channels import Channels, Ended
+from server import wait_for
+
+STUBBORN = """
+import os, signal, time
+for s in signal.SIGINT, signal.SIGTERM:
+    signal.signal(s, signal.SIG_IGN)
+get_ipython().kernel.do_interrupt = lambda: None
+print('stubborn', flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+class Call(threading.Thread):
+    """A request in the background; .status when it is answered."""
+
+    def __init__(self, server, method, path):
+        super().__init__(daemon=True)
+        self.args = server, method, path
+        self.status = None
+        self.start()
+
+    def run(self):
+        server, method, path = self.args
+        try:
+            self.status = server.request(method, path).status
+        except (OSError, http.client.HTTPException):
+            self.status = "ended"
+
+
+def stubborn_kernel(s, **model):
+    """A kernel whose end takes the whole ladder; its id."""
+    kid = s.start_kernel("python3", **model)
+    with Channels(s, kid) as c:
+        c.start(STUBBORN)
+        c.until(lambda m: m["header"]["msg_type"] == "stream" and "stubborn" in m["content"]["text"])
+    return kid
+
+
+def accepted(s, kid):
+    """The DELETE was taken: the kernel is not found any more."""
+    wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404, every=0.01)
+
+
+def test_a_kernel_that_is_being_deleted_is_not_found_but_takes_its_place(server_with):
+    s = server_with("--max-kernels", "1")
+    kid = stubborn_kernel(s)
+    first = Call(s, "DELETE", f"/api/kernels/{kid}")
+    accepted(s, kid)
+    assert first.status is None, "GET gives 404 before the end"
+    second = Call(s, "DELETE", f"/api/kernels/{kid}")
+    assert s.request("GET", "/api/kernels").json() == []
+    for path in ("interrupt", "restart"):
+        assert s.request("POST", f"/api/kernels/{kid}/{path}", {}).status == 404
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        Channels(s, kid)
+    assert refused.value.status_code == 404
+    assert s.request("POST", "/api/kernels", {}).status == 403, "its place is not free yet"
+    assert first.status is None and second.status is None
+    assert len(s.kernels()) == 1, "its process still lives"
+    first.join(60)
+    second.join(60)
+    assert (first.status, second.status) == (204, 204), "both waited for the same end"
+    assert s.kernels() == []
+    assert s.delete_kernel(kid) == 404
+    assert s.start_kernel("python3")
+
+
+def test_a_path_whose_kernel_is_being_deleted_gets_a_new_one_at_once(server_with):
+    s = server_with()
+    body = {"path": "a.ipynb", "name": "a", "type": "notebook", "kernel": {"name": "python3"}}
+    old = s.request("POST", "/api/sessions", body).json()
+    with Channels(s, old["kernel"]["id"]) as c:
+        c.start(STUBBORN)
+        c.until(lambda m: m["header"]["msg_type"] == "stream")
+    ending = Call(s, "DELETE", f"/api/kernels/{old['kernel']['id']}")
+    accepted(s, old["kernel"]["id"])
+    assert s.request("GET", f"/api/sessions/{old['id']}").status == 404
+    new = s.request("POST", "/api/sessions", body).json()
+    assert new["kernel"]["id"] != old["kernel"]["id"] and new["id"] != old["id"]
+    with Channels(s, new["kernel"]["id"]) as c:
+        assert c.run("1 + 1").result == "2"
+    ending.join(60)
+    assert ending.status == 204
+    assert [m["id"] for m in s.request("GET", "/api/sessions").json()] == [new["id"]]
+
+
+def test_the_id_of_a_kernel_that_is_being_deleted_can_be_taken_again(server_with):
+    s = server_with()
+    kid = stubborn_kernel(s)
+    ending = Call(s, "DELETE", f"/api/kernels/{kid}")
+    accepted(s, kid)
+    r = s.request("POST", "/api/kernels", {"name": "python3", "kernel_id": kid})
+    assert r.status == 201 and r.json()["id"] == kid
+    with Channels(s, kid) as c:
+        assert c.run("'new'").result == "'new'"
+    ending.join(60)
+    assert ending.status == 204
+    with Channels(s, kid) as c:
+        assert c.run("'still'").result == "'still'"
+    assert s.delete_kernel(kid) == 204
+
+
+def test_open_sockets_hear_of_the_end(server_with):
+    s = server_with()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        assert c.run("0").status == "ok"
+        assert s.delete_kernel(kid) == 204
+        with pytest.raises(Ended) as end:
+            while True:
+                c.recv()
+        assert end.value.args == (1000,)
+
+
+def test_a_deletion_is_finished_by_the_next_gateway(server_with):
+    s = server_with()
+    kid, other = stubborn_kernel(s), s.start_kernel("python3")
+    ending = Call(s, "DELETE", f"/api/kernels/{kid}")
+    accepted(s, kid)
+    assert len(s.kernels()) == 2
+    old = s.process("gateway")
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    wait_for(lambda: len(s.kernels()) == 1)
+    assert [m["id"] for m in s.request("GET", "/api/kernels").json()] == [other]
+    assert s.delete_kernel(kid) == 404
+    ending.join(60)
+    assert ending.status == "ended"
