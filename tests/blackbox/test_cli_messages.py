@@ -59,7 +59,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "base-url": "/jupyter", "kernel-path": kernel_path.path,
         "allowed-kernels": "python3,other", "default-kernel": "other", "force-kernel": "python3", "max-kernels": "1",
         "env-allow": "A,_B2", "env-inherit": "LANG,NOT_SET_ANYWHERE", "kernel-info-timeout": "7.5",
-        "ws-ping-interval": "0", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
+        "ws-ping-interval": "0", "orphan-timeout": "60", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
