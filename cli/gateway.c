@@ -11,7 +11,7 @@
 #include "settings.h"
 
 struct fd_options {
-    uint64_t launcher, listen, settings, ready, dir;
+    uint64_t launcher, listen, settings, ready, dir, restarts;
     int first;
 };
 
@@ -27,6 +27,8 @@ static const struct option_spec specs[] = {
     FD("ready-fd", ready),
     FD("dir-fd", dir),
     { "first", NULL, OPTION_FLAG, offsetof(struct fd_options, first), 0, 0, "none served before" },
+    { "restarts", "N", OPTION_NUMBER, offsetof(struct fd_options, restarts), 0, UINT32_MAX,
+      "gateways before this one" },
 };
 
 int command_gateway(int argc, char **argv)
@@ -55,6 +57,7 @@ int command_gateway(int argc, char **argv)
         .ready_fd = (int)fds.ready,
         .dir_fd = (int)fds.dir,
         .first = fds.first,
+        .restarts = (unsigned)fds.restarts,
     };
     return gateway_main(&args);
 }

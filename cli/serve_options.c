@@ -106,6 +106,7 @@ static const struct option_spec specs[] = {
     TEXT("log-level", "LEVEL", log_level, "least level: debug, info, warn or error (info)"),
     TEXT("access-log", "LEVEL", access_log,
          "level of a request's line: auto, debug, info or off (auto)"),
+    FLAG("metrics-open", metrics_open, "/metrics asks for no token"),
 
     LATER("iopub-rate-window"),
     LATER("cell-timeout"),

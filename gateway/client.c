@@ -7,6 +7,7 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
+#include "metrics.h"
 #include "origin.h"
 #include "ownmsg.h"
 #include "seat.h"
@@ -234,6 +235,7 @@ int client_next(struct client *c, struct client_event *ret)
     }
     c->told = 0;
     if (rc < 0) {
+        metrics_count(METRIC_CLIENTS_LAGGED, 0);
         log_warn("client_lagged", "kernel=%s", c->kernel->id);
         c->seat->cursor = eventlog_end(c->kernel->log);
         client_end_later(c, CLIENT_LAGGED, 1);

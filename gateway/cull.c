@@ -3,6 +3,7 @@
 #include "kernel_own.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "seat.h"
 #include "sessions_own.h"
 
@@ -52,6 +53,7 @@ static void look_at(struct sessions *s, struct kernel *k, uint64_t now)
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE ||
         !cull_is_due(&s->policy.cull, &c, &limit))
         return;
+    metrics_count(METRIC_KERNELS_CULLED, 0);
     log_info("kernel_culled", "kernel=%s idle_s=%llu limit_s=%llu busy=%d connections=%u", k->id,
              (unsigned long long)(c.idle_ms / 1000), (unsigned long long)(limit / 1000), c.busy,
              c.connections);

@@ -7,6 +7,7 @@
 #include "err.h"
 #include "eventlog_own.h"
 #include "log.h"
+#include "metrics.h"
 
 const struct eventlog_limits eventlog_limits_default = {
     .memory = 4 << 20,
@@ -178,6 +179,7 @@ uint64_t eventlog_add(struct eventlog *g, const struct event *in)
         /* Every cursor that has not passed this number learns that it missed something. */
         log_error("event_lost", "bytes=%zu", size);
         g->given_up++;
+        metrics_count(METRIC_DROPPED, METRIC_GIVEN_UP);
         g->lost_before = seq + 1;
         return seq;
     }

@@ -8,6 +8,7 @@
 #include "err.h"
 #include "eventlog_own.h"
 #include "log.h"
+#include "metrics.h"
 
 enum { BLOCK = 4096 }; /* what file systems charge by */
 
@@ -111,6 +112,7 @@ static int move_out(struct eventlog *g, struct segment *s)
     if (rc == 0)
         rc = write_at(g->spool_fd, s->data, s->len, g->spool_end);
     if (rc < 0) {
+        metrics_count(METRIC_SPOOL_FAILURES, 0);
         /* The disk is full or the file at its end: the log lives on in memory. */
         if (log_allowed(&limit, 3))
             log_warn("spool_write", "error=\"%s\"", strerror(-rc));
@@ -213,6 +215,7 @@ static void count_dropped(struct eventlog *g, const uint8_t *data, size_t len)
         memcpy(&r, data + at, sizeof r);
         if (r.kind == EVENT_STREAM) {
             g->stream_dropped++;
+            metrics_count(METRIC_DROPPED, METRIC_GIVEN_UP);
             g->stream_bytes += r.part[3];
         }
         at += r.size;

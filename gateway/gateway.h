@@ -10,7 +10,8 @@ struct gateway_args {
     int listen_fd;   /* bound and listening TCP socket; outlives this process */
     int settings_fd; /* memfd, read again at SIGHUP (settingspage.h) */
     int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
-    int first;  /* 1: no gateway of this launcher has served before */
+    int first;         /* 1: no gateway of this launcher has served before */
+    unsigned restarts; /* gateways that this launcher had before */
     int dir_fd; /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
 };
 

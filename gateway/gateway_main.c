@@ -15,17 +15,22 @@
 #include "err.h"
 #include "front.h"
 #include "gateway_settings.h"
+#include "health.h"
 #include "kernelspec.h"
 #include "launchclient.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "prespawn.h"
+#include "processuse.h"
 #include "sessions.h"
+#include "version.h"
 
 enum {
     END_MAX_MS = 9000, /* of an orderly end; who waits for us gives 10 s */
     SETTINGS_TRIES = 200,
     SETTINGS_PAUSE_NS = 5000000,
+    LOOK_MS = 1000, /* between two looks at disk, memory and kernelspecs */
 };
 
 struct gateway {
@@ -35,13 +40,14 @@ struct gateway {
     struct kernelspecs *specs;
     struct sessions *sessions;
     struct front *front;
+    struct health *health;
     struct gateway_settings settings; /* of the start */
     uint64_t settings_version;        /* in force */
     struct loop_poll *signals;
     struct prespawn prespawn;
     int signal_fd;
     struct loop_timer *late;
-    int stopping, front_done, sessions_done;
+    int adopted, stopping, front_done, sessions_done;
     int status; /* of the exit */
 };
 
@@ -164,6 +170,51 @@ static void on_launcher_lost(void *arg)
     loop_stop(g->loop);
 }
 
+/* ---- whether it can do its work ---- */
+
+static int check_launcher(void *arg, struct err *e)
+{
+    const struct gateway *g = arg;
+
+    return launchclient_is_lost(g->launcher) ? err_set(e, HC_EGONE, "the launcher is gone") : 0;
+}
+
+static int check_adoption(void *arg, struct err *e)
+{
+    const struct gateway *g = arg;
+
+    return g->adopted ? 0 : err_set(e, EAGAIN, "kernels are being adopted");
+}
+
+static int check_stopping(void *arg, struct err *e)
+{
+    const struct gateway *g = arg;
+
+    return g->stopping ? err_set(e, HC_ESTATE, "the server stops") : 0;
+}
+
+static int check_kernelspec(void *arg, struct err *e)
+{
+    const struct gateway *g = arg;
+    struct kernelspec *spec = NULL;
+    int rc = kernelspecs_find(g->specs, kernelspecs_default(g->specs), &spec, e);
+
+    spec = kernelspec_free(spec);
+    return rc;
+}
+
+static void watch_health(struct gateway *g)
+{
+    g->health = health_new();
+    health_add(g->health, "launcher", 0, check_launcher, g);
+    health_add(g->health, "adoption", 0, check_adoption, g);
+    health_add(g->health, "stopping", 0, check_stopping, g);
+    health_add(g->health, "spool", LOOK_MS, health_directory, &g->args.dir_fd);
+    health_add(g->health, "kernelspec", LOOK_MS, check_kernelspec, g);
+    health_add(g->health, "memory", LOOK_MS, health_memory, g);
+    g->settings.front.health = g->health;
+}
+
 /* ---- the start ---- */
 
 static void tell_ready(struct gateway *g)
@@ -181,6 +232,7 @@ static void on_adopted(void *arg)
 
     if (g->stopping)
         return;
+    g->adopted = 1;
     if (front_start(g->loop, g->sessions, g->specs, &g->settings.front, g->args.listen_fd,
                     &g->front, &e) < 0) {
         log_error("front_start", "error=\"%s\"", e.msg);
@@ -255,6 +307,10 @@ static int start(struct gateway *g, struct err *e)
     if (g->sessions == NULL)
         return err_set(e, EIO, "no ZMQ context");
     sessions_set_seed(g->sessions, g->settings.seed, g->settings.seed_kernel);
+    watch_health(g);
+    processuse_start();
+    metrics_version(HOLDCELL_VERSION);
+    metrics_add(METRIC_GATEWAY_RESTARTS, 0, 0, 0, g->args.restarts);
     sessions_adopt(g->sessions, on_adopted, g);
     return 0;
 }
@@ -268,6 +324,7 @@ static void clean_up(struct gateway *g)
     g->sessions = sessions_free(g->sessions);
     g->launcher = launchclient_free(g->launcher);
     g->specs = kernelspecs_free(g->specs);
+    g->health = health_free(g->health);
     g->loop = loop_free(g->loop);
     closep(&g->signal_fd);
     closep(&g->args.listen_fd);

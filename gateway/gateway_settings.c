@@ -97,6 +97,7 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
         .allow_methods = settings_text(blob, "allow-methods", NULL),
         .expose_headers = settings_text(blob, "expose-headers", NULL),
         .max_age = settings_text(blob, "cors-max-age", NULL),
+        .metrics_open = settings_flag(blob, "metrics-open"),
         .access_log = settings_text(blob, "access-log", NULL),
         .no_list_kernels = settings_flag(blob, "no-list-kernels"),
         .ws_ping_set = ping_ms != unset,

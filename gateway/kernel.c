@@ -9,6 +9,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "seat.h"
 #include "tail.h"
 
@@ -339,6 +340,7 @@ void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t 
         done(arg, token, NULL, &e);
         return;
     }
+    metrics_count(METRIC_KERNEL_RESTARTS, METRIC_REQUESTED);
     kernel_asked_by(k, origin_now());
     waiter_add(&k->restarted, done, arg, token);
     k->reason[0] = '\0';

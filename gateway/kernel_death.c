@@ -10,6 +10,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "tail.h"
 
 enum {
@@ -29,6 +30,10 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
     const struct launch_kernel_exited *x = &k->exit;
     char lines[160];
 
+    metrics_count(METRIC_KERNEL_DEATHS, k->death[0] != '\0' ? METRIC_SANDBOX
+                                        : x->out_of_memory  ? METRIC_OOM
+                                        : x->signo != 0     ? METRIC_SIGNAL
+                                                            : METRIC_EXIT);
     if (k->death[0] != '\0') {
         snprintf(out, n, "%s", k->death);
         k->death[0] = '\0';
@@ -139,10 +144,12 @@ static void on_death(struct kernel *k)
         kernel_leave(k);
         return;
     }
-    if (again)
-        kernel_clear_leaf(k);
-    else
+    if (!again) {
         give_up(k, k->reason);
+        return;
+    }
+    metrics_count(METRIC_KERNEL_RESTARTS, asked == 2 ? METRIC_REQUESTED : METRIC_AUTOMATIC);
+    kernel_clear_leaf(k);
 }
 
 /* Everything that the process said has been read. */

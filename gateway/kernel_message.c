@@ -9,6 +9,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "seat.h"
 
 static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
@@ -33,6 +34,18 @@ static void read_names(const struct jmsg_facts *f, struct names *n)
     copy(f->parent.session, n->parent_session, sizeof n->parent_session);
 }
 
+void kernel_count_message(enum channel channel, const struct jmsg *m, unsigned direction)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < JMSG_PARTS; i++)
+        bytes += m->parts[i].n;
+    for (unsigned i = 0; i < m->buffer_count; i++)
+        bytes += m->buffers[i].n;
+    metrics_add(METRIC_KERNEL_MESSAGES, channel, direction, 0, 1);
+    metrics_add(METRIC_KERNEL_BYTES, channel, direction, 0, bytes);
+}
+
 static void log_message(struct kernel *k, enum channel channel, enum event_kind kind,
                         uint64_t addressee, const struct jmsg *m)
 {
@@ -44,17 +57,20 @@ static void log_message(struct kernel *k, enum channel channel, enum event_kind 
         .buffer_count = m->buffer_count,
     };
 
+    kernel_count_message(channel, m, METRIC_FROM);
     memcpy(ev.parts, m->parts, sizeof ev.parts);
     eventlog_add(k->log, &ev);
     kernel_wake_clients(k);
 }
 
-static void drop(struct kernel *k, uint64_t *counter, const char *why, const char *type)
+static void drop(struct kernel *k, uint64_t *counter, enum metric_drop reason, const char *why,
+                 const char *type)
 {
     static struct log_limit limit;
     char text[QUERY_TYPE_MAX * 2];
 
     ++*counter;
+    metrics_count(METRIC_DROPPED, reason);
     if (log_allowed(&limit, 20))
         log_warn("message_dropped", "kernel=%s why=%s type=%s", k->id, why,
                  log_escape(type, strlen(type), text, sizeof text));
@@ -134,7 +150,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
             copy(v, state, sizeof state);
         /* Life and death are the launcher's to tell. */
         if (strcmp(state, "dead") == 0 || strcmp(state, "restarting") == 0) {
-            drop(k, &k->dropped.state_claims, "state_claim", n.type);
+            drop(k, &k->dropped.state_claims, METRIC_STATE_CLAIM, "state_claim", n.type);
             return;
         }
     }
@@ -213,7 +229,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
         queries_match_reply(k->queries, s->number, CHANNEL_SHELL, n->parent_id, n->type, &second);
 
     if (strcmp(n->type, "input_request") != 0 || q == NULL || q->replied || !q->allow_stdin) {
-        drop(k, &k->dropped.input, "input_not_allowed", n->type);
+        drop(k, &k->dropped.input, METRIC_INPUT_NOT_ALLOWED, "input_not_allowed", n->type);
         return;
     }
     log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m);
@@ -235,6 +251,7 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
         queries_match_reply(k->queries, s->number, channel, n.parent_id, n.type, &second);
     if (q == NULL || second) {
         drop(k, q == NULL ? &k->dropped.unasked : &k->dropped.second_replies,
+             q == NULL ? METRIC_UNASKED : METRIC_SECOND_REPLY,
              q == NULL ? "unasked" : "second_reply", n.type);
         return;
     }

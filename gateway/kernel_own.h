@@ -190,6 +190,8 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
 /* Notes a client's message that was sent. */
 void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
                        const struct jmsg_facts *f);
+/* For metrics.h; direction is of enum metric_direction. */
+void kernel_count_message(enum channel channel, const struct jmsg *m, unsigned direction);
 int kernel_may_query(struct seat *s); /* 0: too much of it is outstanding */
 
 /* ---- kernel_tell.c: messages of the gateway ---- */

@@ -10,6 +10,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "msgcodec.h"
 #include "note.h"
 #include "recipe.h"
@@ -254,6 +255,9 @@ void kernel_start_ended(struct kernel *k, const char *error)
     struct origin *before = origin_enter(k->origin);
     uint64_t took_us = clock_monotonic_us() - k->start_us;
 
+    metrics_count(METRIC_KERNEL_STARTS, error == NULL ? METRIC_OK : METRIC_FAILED);
+    if (error == NULL)
+        metrics_observe(METRIC_KERNEL_START_TIME, 0, took_us);
     if (error == NULL)
         log_info("kernel_started", "kernel=%s generation=%u duration_us=%llu", k->id, k->generation,
                  (unsigned long long)took_us);

@@ -6,6 +6,8 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
+#include "loop.h"
+#include "metrics.h"
 #include "ownmsg.h"
 #include "seat.h"
 
@@ -78,9 +80,12 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
 {
     int usual = q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED;
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
+    uint64_t took_us = clock_monotonic_us() - q->sent_us;
     struct logline l;
 
     activity_touch(&k->activity, kernel_now(k));
+    metrics_count(METRIC_RUNS, (unsigned)(q->run.state - RUN_OK));
+    metrics_observe(METRIC_RUN_TIME, 0, took_us);
     if (!log_enabled(level))
         return;
     log_begin(&l, level, "run_ended");
@@ -89,7 +94,7 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     logline_uint(&l, "run", q->number);
     logline_string(&l, "state", view_cstr(run_state_name(q->run.state)));
     logline_uint(&l, "interrupts", q->run.interrupts);
-    logline_uint(&l, "duration_us", clock_monotonic_us() - q->sent_us);
+    logline_uint(&l, "duration_us", took_us);
     origin_child_fields(q->origin, q->span_id, &l);
     log_end(&l);
 }

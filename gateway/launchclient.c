@@ -10,6 +10,7 @@
 #include "launchmsg.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 
 enum {
     OPEN_MAX = 4096,    /* requests without an answer */
@@ -20,6 +21,8 @@ enum {
 struct ask {
     struct ask *next;
     uint64_t request;
+    unsigned verb;
+    uint64_t asked_us; /* CLOCK_MONOTONIC */
     launch_answer_fn *done;
     void *arg; /* borrowed */
     uint64_t token;
@@ -176,7 +179,13 @@ int launchclient_ask(struct launchclient *c, unsigned verb, const void *body, co
 
     struct ask *a = xcalloc(1, sizeof *a);
     *a = (struct ask){
-        .next = c->asks, .request = request, .done = done, .arg = arg, .token = token
+        .next = c->asks,
+        .request = request,
+        .verb = verb,
+        .asked_us = clock_monotonic_us(),
+        .done = done,
+        .arg = arg,
+        .token = token,
     };
     c->asks = a;
     c->ask_count++;
@@ -237,6 +246,9 @@ static int take_answer(struct launchclient *c, const struct msg_head *head, stru
         answer.text = text;
         answer.body = NULL;
     }
+    metrics_observe(METRIC_LAUNCHER_TIME, a->verb - 1, clock_monotonic_us() - a->asked_us);
+    if (answer.error != 0)
+        metrics_count(METRIC_LAUNCHER_FAILURES, a->verb - 1);
     a->done(a->arg, a->token, &answer);
     free(a);
     return 0;
@@ -379,4 +391,9 @@ void launchclient_on_lost(struct launchclient *c, launch_lost_fn *fn, void *arg)
 {
     c->on_lost = fn;
     c->lost_arg = arg;
+}
+
+int launchclient_is_lost(const struct launchclient *c)
+{
+    return c->fd < 0;
 }

@@ -37,6 +37,7 @@ struct launchclient *launchclient_new(struct loop *l, int fd);
 struct launchclient *launchclient_free(struct launchclient *c);
 
 void launchclient_on_event(struct launchclient *c, launch_event_fn *fn, void *arg);
+int launchclient_is_lost(const struct launchclient *c);
 void launchclient_on_lost(struct launchclient *c, launch_lost_fn *fn, void *arg);
 
 /* fds stay the caller's (they are duplicated by the kernel, or here when the

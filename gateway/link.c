@@ -7,6 +7,7 @@
 #include "err.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "ownmsg.h"
 
 enum {
@@ -87,10 +88,13 @@ int link_take(struct link *l, const struct view *frames, size_t count, struct jm
             rc = jmsg_scan(ret, &jmsg_limits_default, ret_facts, e);
         if (rc == -HC_EAUTH) {
             l->counts.unsigned_++;
+            metrics_count(METRIC_DROPPED, METRIC_SIGNATURE);
             return rc;
         }
     }
     l->counts.malformed += rc < 0;
+    if (rc < 0)
+        metrics_count(METRIC_DROPPED, rc == -HC_ELIMIT ? METRIC_OVERSIZED : METRIC_MALFORMED);
     return rc;
 }
 

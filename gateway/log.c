@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "metrics.h"
 #include "origin.h"
 
 static struct {
@@ -67,8 +68,10 @@ void log_end(struct logline *l)
 {
     if (out.lost > 0)
         tell_lost();
-    if (!write_line(logline_end(l)))
-        out.lost++;
+    if (write_line(logline_end(l)))
+        return;
+    out.lost++;
+    metrics_count(METRIC_LOG_LOST, 0);
 }
 
 static void log_line(enum logline_level level, const char *event, const char *fmt, va_list ap)

@@ -9,6 +9,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "origin.h"
 
 static void on_message(void *arg, const struct view *frames, size_t count)
@@ -275,6 +276,7 @@ static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
         s->blocked = 1;
     if (rc < 0)
         return rc;
+    kernel_count_message(channel, m, METRIC_TO);
     if (channel != CHANNEL_STDIN)
         kernel_note_query(s, channel, m, f);
     return 0;

@@ -76,6 +76,9 @@ void sessions_create_kernel(struct sessions *s, const struct principal *p,
                             const struct kernel_request *r, kernel_done_fn *done, void *arg,
                             uint64_t token);
 
+/* Sets the gauges of metrics.h that count sessions and kernels. */
+void sessions_measure(const struct sessions *s);
+
 /* NULL when there is none of this principal. Borrowed until the next turn of the loop. */
 struct kernel *sessions_find_kernel(struct sessions *s, const struct principal *p, const char *id);
 /* As sessions_find_kernel(), of one that is at its end and not found by that any more:

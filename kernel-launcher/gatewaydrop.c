@@ -164,7 +164,7 @@ static void reset_signals(void)
 
 static void run_program(const struct gateway_config *c, struct err *e)
 {
-    char text[5][32];
+    char text[5][32], restarts[32];
     static char first[] = "--first";
     static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd", "ready-fd",
                                          "dir-fd" };
@@ -175,6 +175,7 @@ static void run_program(const struct gateway_config *c, struct err *e)
                      text[2],
                      text[3],
                      text[4],
+                     restarts,
                      c->first ? first : NULL,
                      NULL };
     static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
@@ -184,6 +185,7 @@ static void run_program(const struct gateway_config *c, struct err *e)
 
     for (int i = 0; i < 5; i++)
         snprintf(text[i], sizeof text[i], "--%s=%d", names[i], GATEWAY_LAUNCHER_FD + i);
+    snprintf(restarts, sizeof restarts, "--restarts=%u", c->restarts);
     for (char **v = environ; *v != NULL; v++) {
         for (size_t i = 0; i < sizeof pass / sizeof pass[0] && n < 5; i++) {
             if (strncmp(*v, pass[i], strlen(pass[i])) == 0)

@@ -75,6 +75,7 @@ static int make_sockets(int ret[2], struct err *e)
 
 int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, struct err *e)
 {
+    struct gateway_config own = *c;
     int sockets[2], status[2];
     pid_t self = getpid();
     int rc = make_sockets(sockets, e);
@@ -87,15 +88,13 @@ int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, str
         return err_sys(e, errno, "pipe");
     autoclose int read_end = status[0];
     autoclose int write_end = status[1];
+    own.restarts = g->starts;
+    own.first = !g->spoke;
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(e, errno, "fork");
-    if (pid == 0) {
-        struct gateway_config mine = *c;
-
-        mine.first = !g->spoke;
-        run_child(&mine, theirs, write_end, self);
-    }
+    if (pid == 0)
+        run_child(&own, theirs, write_end, self);
     close(take_fd(&write_end));
     rc = read_status(read_end, e);
     /* Not reaped yet, so the number is still its own. */
@@ -108,6 +107,7 @@ int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, str
         return rc;
     }
     g->pid = pid;
+    g->starts++;
     g->pidfd = take_fd(&pidfd);
     g->link = link_new(take_fd(&ours));
     g->started_ms = clock_ms();

@@ -20,13 +20,15 @@ struct gateway_config {
     const char *name; /* argv[0] */
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
     uid_t uid;                                    /* uid and gid */
-    int first; /* set by gatewayproc_start(): none of them has asked for anything yet */
+    int first;         /* set by gatewayproc_start(): none of them has asked for anything yet */
+    unsigned restarts; /* filled in at each start */
 };
 
 struct gatewayproc {
     pid_t pid;         /* 0 while none lives */
     int pidfd;         /* owned; -1 */
     struct link *link; /* owned; NULL while none lives, or when it was broken and killed */
+    unsigned starts;   /* that succeeded, in all */
     unsigned deaths;   /* in a row, without a healthy life between */
     uint64_t started_ms;
     uint64_t due_ms;  /* of the next start */

@@ -30,6 +30,7 @@
  *   allow-origin allow-credentials allow-headers allow-methods expose-headers
  *   cors-max-age            sent as given
  *   log-format log-level    names of logline.h
+ *   metrics-open            1: /metrics asks for no token
  *   access-log              debug | info | auto | off
  *   on-exit                 stop | keep
  */

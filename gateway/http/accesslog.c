@@ -5,8 +5,10 @@
 #include "err.h"
 #include "httpconn.h"
 #include "httphead.h"
+#include "httpurl.h"
 #include "log.h"
 #include "loop.h"
+#include "metrics.h"
 #include "origin.h"
 #include "server.h"
 
@@ -45,6 +47,32 @@ static int level_of(const struct httpconn *h, int status, enum logline_level *re
            (h->request.origin->principal[0] != '\0' || log_allowed(&limit, ANONYMOUS_PER_MINUTE));
 }
 
+static const char *pattern_of(const struct httpconn *h)
+{
+    return h->match.route != NULL ? h->match.route->pattern : "";
+}
+
+static void count(const struct httpconn *h, int status, uint64_t took_us)
+{
+    unsigned route = metrics_route(pattern_of(h));
+    unsigned method =
+        h->request.head != NULL ? metrics_method(h->request.head->method) : METRIC_OTHER;
+
+    check(status >= 100 && status < 600);
+    metrics_add(METRIC_HTTP_REQUESTS, route, method, (unsigned)status / 100 - 1, 1);
+    metrics_observe(METRIC_HTTP_TIME, route, took_us);
+}
+
+static void count_login(const struct httpconn *h)
+{
+    const struct http_head *head = h->request.head;
+    struct view raw;
+    int given = head != NULL && (http_value(head, "authorization").n > 0 ||
+                                 http_query_find(head->query, "token", &raw) > 0);
+
+    metrics_count(METRIC_LOGIN_FAILURES, given ? METRIC_WRONG_TOKEN : METRIC_NO_TOKEN);
+}
+
 static struct view bounded(struct view v, size_t max)
 {
     return (struct view){ v.p, v.n < max ? v.n : max };
@@ -59,21 +87,24 @@ static void add_who(struct logline *l, const struct origin *o)
 void accesslog_answered(const struct httpconn *h, int status, size_t bytes)
 {
     const struct http_head *head = h->request.head;
+    uint64_t took_us = h->began_us != 0 ? clock_monotonic_us() - h->began_us : 0;
     enum logline_level level;
     struct logline l;
 
+    count(h, status, took_us);
+    if (status == 401)
+        count_login(h);
     if (!level_of(h, status, &level))
         return;
     log_begin(&l, level, "request");
     if (head != NULL) {
         logline_string(&l, "method", head->method);
-        logline_string(&l, "route",
-                       view_cstr(h->match.route != NULL ? h->match.route->pattern : ""));
+        logline_string(&l, "route", view_cstr(pattern_of(h)));
         logline_string(&l, "path", bounded(head->path, PATH_MAX_LOGGED));
     }
     logline_uint(&l, "status", (uint64_t)status);
     logline_uint(&l, "bytes", bytes);
-    logline_uint(&l, "duration_us", h->began_us != 0 ? clock_monotonic_us() - h->began_us : 0);
+    logline_uint(&l, "duration_us", took_us);
     add_who(&l, h->request.origin);
     origin_fields(h->request.origin, &l);
     log_end(&l);
@@ -98,6 +129,8 @@ void accesslog_opened(const struct httpconn *h, struct accesslog_socket *s)
         .level = h->server->access,
         .opened_us = clock_monotonic_us(),
     };
+    count(h, 101, s->opened_us - h->began_us);
+    metrics_count(METRIC_WEBSOCKETS_OPENED, 0);
     if (!socket_enabled(s, &level))
         return;
     log_begin(&l, level, "websocket_opened");

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "loop.h"
 #include "nbsessions.h"
+#include "probes.h"
 #include "router.h"
 #include "server.h"
 #include "sessions.h"
@@ -36,6 +37,7 @@ struct front {
     struct loop *loop; /* borrowed */
     struct server *server;
     struct jupyter jupyter;
+    struct probes probes;
     struct loop_timer *stop_timer;
     uint64_t stopped_ms;
     void (*done)(void *arg);
@@ -259,6 +261,8 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
     sessions_each_kernel(s, restore_notebooks, &f->jupyter);
     router_add(f->server->router, jupyter_routes, jupyter_route_count, &f->jupyter);
     server_set_tls(f->server, tls);
+    f->probes = (struct probes){ .server = f->server, .sessions = s, .health = config->health };
+    probes_add(f->server->router, &f->probes, config->metrics_open);
     rc = server_listen(f->server, listen_fd, e);
     if (rc != 0) {
         free_front(f);

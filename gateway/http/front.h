@@ -13,6 +13,7 @@
 
 struct err;
 struct front;
+struct health;
 struct kernelspecs;
 struct loop;
 struct sessions;
@@ -37,6 +38,8 @@ struct front_config {
     const char *allow_hosts; /* comma list of further Host names for a server without a token */
 
     const char *access_log; /* accesslog_level_of() */
+    int metrics_open;       /* /metrics asks for no token */
+    struct health *health;  /* borrowed; NULL: always ready */
 
     int no_list_kernels; /* GET of the kernel and session lists is 403 */
 

@@ -148,9 +148,11 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     }
     if (options)
         return 0;
-    status =
-        auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
-                   h->match.route->flags & ROUTE_OPEN, &h->request.principal, &h->request.proof, e);
+    status = (h->match.route->flags & ROUTE_PROBE) == ROUTE_PROBE
+                 ? 0
+                 : auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
+                              h->match.route->flags & ROUTE_OPEN, &h->request.principal,
+                              &h->request.proof, e);
     if (status != 0)
         return status;
     origin_principal(h->request.origin, h->request.principal.name);

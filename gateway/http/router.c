@@ -202,14 +202,15 @@ int router_match(const struct router *r, struct view method, struct view path,
     const struct route *found = NULL;
     struct segments s;
     struct view rest;
+    int below = http_path_under(path, view_cstr(r->base), &rest);
 
-    if (!http_path_under(path, view_cstr(r->base), &rest) || !split_path(rest, m, &s))
+    if ((!below && !http_path_under(path, VIEW_STR("/"), &rest)) || !split_path(rest, m, &s))
         return 404;
     for (unsigned t = 0; t < r->table_count; t++) {
         for (size_t i = 0; i < r->tables[t].count; i++) {
             const struct route *route = &r->tables[t].routes[i];
 
-            if (!pattern_fits(route->pattern, &s))
+            if ((!below && (route->flags & ROUTE_ROOT) == 0) || !pattern_fits(route->pattern, &s))
                 continue;
             add_allow(m, route->method);
             if (found == NULL || view_equals(method, route->method)) {

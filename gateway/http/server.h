@@ -62,6 +62,7 @@ struct server {
     size_t body_bytes, message_bytes; /* being received */
     struct loop_timer *expiry_timer;  /* while a token is yet to expire */
     uint64_t next_expiry_s;
+    unsigned sockets; /* WebSockets that are open */
     int stopping;
 };
 

@@ -263,6 +263,7 @@ static void on_closed(void *arg)
 
     account(w, 0);
     w->closing = 1;
+    w->server->sockets--;
     accesslog_closed(&w->account);
     w->ops->closed(w->arg);
     w->frames = wsframe_free(w->frames);
@@ -287,6 +288,7 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
     w->conn = c;
     w->ops = ops;
     w->arg = arg;
+    s->sockets++;
     w->frames = wsframe_new(s->limits.ws_message);
     w->heard_ms = w->ping_ms = now_ms(w);
     conn_set_ops(c, &conn_limits, &conn_callbacks, w);

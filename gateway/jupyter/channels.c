@@ -16,6 +16,7 @@
 #include "jupyter.h"
 #include "kernel.h"
 #include "log.h"
+#include "metrics.h"
 #include "origin.h"
 #include "pending.h"
 #include "request.h"
@@ -66,6 +67,8 @@ static void send_event(struct channels *c, const struct client_event *ev)
     if (c->frame.total > PROXY_MAX && log_allowed(&large, 10))
         log_warn("large_message", "bytes=%zu note=\"clients behind jupyter_server take 10 MiB\"",
                  c->frame.total);
+    metrics_add(METRIC_CLIENT_MESSAGES, ev->channel, METRIC_TO, 0, 1);
+    metrics_add(METRIC_CLIENT_BYTES, ev->channel, METRIC_TO, 0, c->frame.total);
     websocket_send(c->ws, c->frame.binary ? WS_BINARY : WS_TEXT, c->frame.segments, c->frame.count);
 }
 
@@ -126,6 +129,12 @@ static void on_ended(void *arg, enum client_end why)
 
 /* ---- client to kernel ----------------------------------------------------- */
 
+static void count_received(const struct channels *c, size_t bytes)
+{
+    metrics_add(METRIC_CLIENT_MESSAGES, (enum channel)c->in.channel, METRIC_FROM, 0, 1);
+    metrics_add(METRIC_CLIENT_BYTES, (enum channel)c->in.channel, METRIC_FROM, 0, bytes);
+}
+
 static int on_message(void *arg, int text, struct view payload)
 {
     static struct log_limit limit;
@@ -158,9 +167,13 @@ static int on_message(void *arg, int text, struct view payload)
 
         rc = client_send(c->client, &m, &e);
     }
+    if (rc == 0)
+        count_received(c, payload.n);
     wschannel_in_free(&c->in);
     if (rc == -EAGAIN)
         return rc;
+    if (rc != 0)
+        metrics_count(METRIC_DROPPED, METRIC_CLIENT_MALFORMED);
     /* One bad message costs only itself. */
     if (rc != 0 && log_allowed(&limit, 20))
         log_warn("message_dropped", "error=\"%s\"", e.msg);

@@ -64,7 +64,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
     }
-    own = {"cgroup-parent", "help", "listen", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "principals",
+    own = {"cgroup-parent", "help", "listen", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "metrics-open", "principals",
            "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
 

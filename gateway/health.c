@@ -1,0 +1,127 @@
+#include "health.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "err.h"
+#include "jsonwrite.h"
+#include "log.h"
+
+enum {
+    CHECKS_MAX = 16,
+    MEMORY_LEAST_MIB = 128, /* below it a new session would take from those that run */
+    WRITTEN = 4096,         /* a block: a file without content needs no room on the disk */
+};
+
+struct check {
+    const char *name;
+    health_fn *fn;
+    void *arg; /* borrowed */
+    uint64_t every_ms, looked_ms;
+    int looked, failed;
+};
+
+struct health {
+    struct check checks[CHECKS_MAX];
+    unsigned count;
+};
+
+struct health *health_new(void)
+{
+    return xcalloc(1, sizeof(struct health));
+}
+
+struct health *health_free(struct health *h)
+{
+    free(h);
+    return NULL;
+}
+
+void health_add(struct health *h, const char *name, uint64_t every_ms, health_fn *fn, void *arg)
+{
+    check(h->count < CHECKS_MAX);
+    h->checks[h->count++] =
+        (struct check){ .name = name, .fn = fn, .arg = arg, .every_ms = every_ms };
+}
+
+static void look(struct check *c, uint64_t now_ms)
+{
+    struct err e = { 0 };
+    int failed = c->fn(c->arg, &e) < 0;
+
+    if (failed && !c->failed)
+        log_warn("not_ready", "check=%s error=\"%s\"", c->name, e.msg);
+    else if (!failed && c->failed)
+        log_info("ready_again", "check=%s", c->name);
+    c->failed = failed;
+    c->looked = 1;
+    c->looked_ms = now_ms;
+}
+
+int health_ready(struct health *h, uint64_t now_ms)
+{
+    int ready = 1;
+
+    for (unsigned i = 0; h != NULL && i < h->count; i++) {
+        struct check *c = &h->checks[i];
+
+        if (!c->looked || now_ms - c->looked_ms >= c->every_ms)
+            look(c, now_ms);
+        ready &= !c->failed;
+    }
+    return ready;
+}
+
+void health_write(const struct health *h, struct jsonwrite *w)
+{
+    int ready = 1;
+
+    for (unsigned i = 0; h != NULL && i < h->count; i++)
+        ready &= !h->checks[i].failed;
+    jsonwrite_object(w);
+    jsonwrite_key(w, "status");
+    jsonwrite_str(w, ready ? "ready" : "unready");
+    jsonwrite_key(w, "checks");
+    jsonwrite_object(w);
+    for (unsigned i = 0; h != NULL && i < h->count; i++) {
+        jsonwrite_key(w, h->checks[i].name);
+        jsonwrite_str(w, h->checks[i].failed ? "failed" : "ok");
+    }
+    jsonwrite_end(w);
+    jsonwrite_end(w);
+}
+
+int health_memory(void *arg, struct err *e)
+{
+    char text[512], *line;
+    unsigned long long kib;
+    autoclose int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+
+    (void)arg;
+    if (n < 0)
+        return 0; /* a host that does not tell is no reason to refuse */
+    text[n] = '\0';
+    line = strstr(text, "MemAvailable:");
+    if (line == NULL || sscanf(line, "MemAvailable: %llu", &kib) != 1 ||
+        kib >> 10 >= MEMORY_LEAST_MIB)
+        return 0;
+    return err_set(e, ENOMEM, "%llu MiB of memory are left, less than %d", kib >> 10,
+                   MEMORY_LEAST_MIB);
+}
+
+int health_directory(void *arg, struct err *e)
+{
+    static const char block[WRITTEN];
+    const int *dir_fd = arg;
+    autoclose int fd = openat(*dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return err_sys(e, errno, "make a file");
+    ssize_t n = write(fd, block, sizeof block);
+    if (n != (ssize_t)sizeof block)
+        return err_sys(e, n < 0 ? errno : ENOSPC, "write a file");
+    return 0;
+}
