@@ -1,0 +1,87 @@
+"""Fixtures: a holdcell, JupyterLab before it in two ways, one Chromium, a notebook of the test's own."""
+
+import os
+import shutil
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from labpage import SHOTS, Notebook, Page
+from labserver import LabServer
+from server import Server
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("HOLDCELL_TIER") == "full":
+        return
+    for item in items:
+        if item.get_closest_marker("full"):
+            item.add_marker(pytest.mark.skip(reason="full tier only"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    if report.when == "call":
+        item.failed = report.failed
+
+
+@pytest.fixture(scope="session")
+def gateway():
+    server = Server().start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert program, "no Chromium: apt-get install chromium"
+    with sync_playwright() as driver:
+        # No sandbox of its own: the tests run as root, and open nothing but their own pages.
+        chromium = driver.chromium.launch(executable_path=program, args=["--disable-dev-shm-usage"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session", params=["gateway-url", "direct"])
+def lab(request, gateway):
+    server = LabServer(gateway, request.param).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def tabs(browser, lab):
+    """The open pages; a test that fails throws them away."""
+    pages = []
+    yield pages
+    for page in pages:
+        page.close()
+
+
+@pytest.fixture
+def page(request, browser, lab, tabs):
+    if not tabs:
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        tabs.append(Page(context, lab).open())
+    page = tabs[0]
+    page.console.clear()
+    yield page
+    if getattr(request.node, "failed", False):
+        page.shot(f"FAILED-{request.node.originalname}")
+        print("the page's console:", *page.console[-20:], sep="\n  ")
+        print("JupyterLab's log:", lab.log()[-3000:], sep="\n")
+        print("holdcell's log:", lab.gateway.log()[-3000:], sep="\n")
+        tabs.remove(page)
+        page.close()
+
+
+@pytest.fixture
+def nb(request, page):
+    notebook = Notebook.new(page)
+    yield notebook
+    if not getattr(request.node, "failed", False):
+        notebook.close()
