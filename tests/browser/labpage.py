@@ -163,8 +163,8 @@ class Cell:
         got = [o["ename"] for o in self.outputs if o["output_type"] == "error"]
         return got[-1] if got else None
 
-    def shown(self, selector):
+    def shown(self, selector, **more):
         """A locator below the cell's output area."""
         self.page.js("i => { window.held.panel().content.scrollToItem(i); }", self.index)
         return self.page.web.locator(
-            f'.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook [data-windowed-list-index="{self.index}"] .jp-Cell-outputArea {selector}')
+            f'.jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook [data-windowed-list-index="{self.index}"] .jp-Cell-outputArea {selector}', **more)

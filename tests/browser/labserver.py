@@ -16,18 +16,19 @@ from server import DEADLINE, free_port, read, wait_for
 
 LAB_TOKEN = "lab-t0ken"
 SETTINGS = {"@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-            "@jupyterlab/docmanager-extension/plugin": {"autosave": False}}
+            "@jupyterlab/docmanager-extension/plugin": {"autosave": False, "renameUntitledFileOnSave": False}}
 
 
 class SplitProxy:
     """One origin for two servers, as a reverse proxy in front of both makes it: the kernels' routes go
     to holdcell, everything else to JupyterLab. So the page's own requests and WebSockets, with the v1
-    subprotocol, reach holdcell unchanged. One request a connection."""
+    subprotocol, reach holdcell unchanged; only to logos, which a page asks for without its token, the token
+    is added. One request a connection."""
 
     HOLDCELL = ("/api/kernels", "/api/kernelspecs", "/kernelspecs/", "/api/sessions")
 
-    def __init__(self, lab_port, holdcell_port):
-        self.ports = lab_port, holdcell_port
+    def __init__(self, lab_port, holdcell_port, token):
+        self.ports, self.token = (lab_port, holdcell_port), token
         self.port = free_port()
         self.upgrades = []                  # offered subprotocol and answer's head, one a WebSocket
         self.loop = asyncio.new_event_loop()
@@ -41,6 +42,10 @@ class SplitProxy:
         self.loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
         started.set()
         self.loop.run_forever()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+            self.loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        self.loop.close()
 
     def close(self):
         self.loop.call_soon_threadsafe(self.loop.stop)
@@ -56,6 +61,8 @@ class SplitProxy:
             upgrade = b"\r\nupgrade: websocket" in lower
             if not upgrade:
                 lines = [x for x in head[:-4].split(b"\r\n") if not x.lower().startswith(b"connection:")]
+                if path.startswith("/kernelspecs/"):
+                    lines.append(f"Authorization: token {self.token}".encode())
                 head = b"\r\n".join(lines + [b"Connection: close", b"", b""])
             back, other = await asyncio.open_connection("127.0.0.1", self.ports[to_holdcell])
             other.write(head)
@@ -64,7 +71,7 @@ class SplitProxy:
                 self.upgrades.append((b"v1.kernel.websocket" in lower, answer.decode()))
                 writer.write(answer)
             await asyncio.gather(self._pipe(reader, other), self._pipe(back, writer))
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass                            # one of the two is gone: so is the other, below
         finally:
             for end in (writer, other):
@@ -115,7 +122,7 @@ class LabServer:
             config = self.home / "config/labconfig/page_config.json"
             config.parent.mkdir(parents=True)
             config.write_text(json.dumps({"appendToken": "true", "token": self.token}))
-            self.split = SplitProxy(self.port, self.gateway.port)
+            self.split = SplitProxy(self.port, self.gateway.port, self.gateway.token)
         with open(self.log_path, "wb") as log:
             self.proc = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         wait_for(self.answers)
