@@ -17,15 +17,15 @@ def pytest_collection_modifyitems(config, items):
     if os.environ.get("HOLDCELL_TIER") == "full":
         return
     for item in items:
-        if item.get_closest_marker("full"):
+        way = getattr(item, "callspec", None) and item.callspec.params.get("lab")
+        if item.get_closest_marker("full") or (way == "direct" and not item.get_closest_marker("both")):
             item.add_marker(pytest.mark.skip(reason="full tier only"))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
-    if report.when == "call":
-        item.failed = report.failed
+    item.failed = getattr(item, "failed", False) or report.failed
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +72,7 @@ def page(request, browser, lab, tabs):
     yield page
     if getattr(request.node, "failed", False):
         page.shot(f"FAILED-{request.node.originalname}")
+        print("statuses:", page.js("() => [window.held.kernel()?.status, window.held.kernel()?.connectionStatus, ...window.held.statuses]"))
         print("the page's console:", *page.console[-20:], sep="\n  ")
         print("JupyterLab's log:", lab.log()[-3000:], sep="\n")
         print("holdcell's log:", lab.gateway.log()[-3000:], sep="\n")

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import uuid
 
 from server import DEADLINE
 
@@ -36,8 +37,9 @@ class Page:
         self.web.add_init_script(HELPERS)
 
     def open(self, path=""):
-        url = self.lab.url
-        self.web.goto(url.replace("/lab?", f"/lab/tree/{path}?") if path else url)
+        # A workspace of its own: none brings back the notebooks of a test before.
+        where = f"/lab/workspaces/{uuid.uuid4().hex}" + (f"/tree/{path}" if path else "")
+        self.web.goto(self.lab.url(where))
         self.web.wait_for_selector("#jp-top-panel")
         self.web.wait_for_function("() => window.jupyterapp !== undefined")
         self.js("() => window.jupyterapp.restored.then(() => true)")

@@ -137,10 +137,9 @@ class LabServer:
         except OSError:
             return False
 
-    @property
-    def url(self):
+    def url(self, path):
         port = self.split.port if self.split else self.port
-        return f"http://127.0.0.1:{port}/lab?token={self.token}"
+        return f"http://127.0.0.1:{port}{path}?token={self.token}"
 
     def log(self):
         return read(self.log_path)

@@ -12,6 +12,7 @@ from server import wait_for
 NOTEBOOK_CARDS = '.jp-LauncherCard[data-category="Notebook"]'
 
 
+@pytest.mark.both
 def test_the_launcher_offers_the_kernels_with_their_logos(page, gateway):
     page.command("launcher:create")
     page.web.wait_for_selector(NOTEBOOK_CARDS)
@@ -41,6 +42,7 @@ def test_a_notebook_made_by_the_launcher_runs_what_is_typed(page, gateway):
     wait_for(lambda: gateway.kernel(kernel) is None)
 
 
+@pytest.mark.both
 def test_the_framing_is_the_expected_one(nb, lab):
     nb.run("1")
     if lab.way == "direct":
@@ -80,6 +82,7 @@ def test_a_traceback_is_shown_and_later_cells_are_not_run(nb):
     assert second.stream() == ""
 
 
+@pytest.mark.both
 def test_input_is_answered_in_the_page(nb):
     cell = nb.start("name = input('Who? ')\nprint('Hello', name)")
     box = cell.shown("input.jp-Stdin-input")
@@ -196,6 +199,7 @@ def test_updates_of_a_display_end_as_one_output(nb):
     assert cleared.stream() == "turn 49\n"
 
 
+@pytest.mark.both
 def test_a_slider_moves_both_ways(nb):
     cell = nb.run("import ipywidgets\ns = ipywidgets.IntSlider(value=41, min=0, max=100, description='n')\ns")
     handle = cell.shown(".noUi-handle")
@@ -268,14 +272,18 @@ def test_a_reload_of_the_page_finds_the_kernel_again(nb, page):
     assert again.run("x").result == "7"
 
 
+@pytest.mark.both
 def test_the_gateway_is_killed_and_the_page_comes_back_with_its_variables(nb, gateway, lab):
     kernel = nb.kernel_id
     nb.run("x = list(range(1000))")
     old = gateway.process("gateway")
     os.kill(old, signal.SIGKILL)
-    if lab.way == "direct":         # JupyterLab's own server keeps the page's socket and mends the one behind it
+    if lab.way == "direct":
         nb.page.until("() => window.held.statuses.includes('connecting')")
     wait_for(lambda: gateway.process("gateway") not in (0, old) and gateway.answers())
+    # JupyterLab's own server keeps the page's socket, mends the one behind it by itself after a second or
+    # two, and drops what the page sends meanwhile.
+    wait_for(lambda: gateway.kernel(kernel)["connections"] > 0)
     nb.ready()
     assert nb.run("sum(x)").result == "499500"
     assert nb.kernel_id == kernel
