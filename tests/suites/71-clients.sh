@@ -1,0 +1,10 @@
+# what: unmodified clients: @jupyterlab/services in Node, jupyter_kernel_client's own tests, nbclient, papermill
+# tier: quick
+# timeout: 1500
+. "$(dirname "$0")/lib.sh"
+
+python=$(make_venv "$HOLDCELL_ROOT/tests/requirements/browser.txt") || broken "no environment for the clients"
+HCONF_NODE_MODULES=$(node_modules) || broken "no packages for the JavaScript clients"
+export HCONF_NODE_MODULES
+"$python" -m pytest -p no:cacheprovider -ra --tb=short --durations=15 --junit-xml="$SUITE_TMP/junit.xml" tests/clients
+junit_counts $? "$SUITE_TMP/junit.xml"
