@@ -11,7 +11,7 @@
 #include "settings.h"
 
 struct fd_options {
-    uint64_t launcher, listen, settings, ready, dir, restarts;
+    uint64_t launcher, listen, settings, ready, dir, restarts, more_listen, more_listen_count;
     int first;
 };
 
@@ -29,6 +29,9 @@ static const struct option_spec specs[] = {
     { "first", NULL, OPTION_FLAG, offsetof(struct fd_options, first), 0, 0, "none served before" },
     { "restarts", "N", OPTION_NUMBER, offsetof(struct fd_options, restarts), 0, UINT32_MAX,
       "gateways before this one" },
+    FD("more-listen-fd", more_listen),
+    { "more-listen-count", "N", OPTION_NUMBER, offsetof(struct fd_options, more_listen_count), 0,
+      LISTEN_MORE_MAX, "listening sockets from there on" },
 };
 
 int command_gateway(int argc, char **argv)
@@ -39,6 +42,7 @@ int command_gateway(int argc, char **argv)
         .settings = GATEWAY_SETTINGS_FD,
         .ready = GATEWAY_READY_FD,
         .dir = GATEWAY_DIR_FD,
+        .more_listen = GATEWAY_MORE_LISTEN_FD,
     };
     struct err e = { 0 };
 
@@ -50,14 +54,19 @@ int command_gateway(int argc, char **argv)
         fprintf(stderr, "holdcell gateway: is started by the launcher and never runs as root\n");
         return 1;
     }
+    for (int i = (int)fds.more_listen_count; i < LISTEN_MORE_MAX; i++)
+        close((int)fds.more_listen + i); /* /dev/null */
     struct gateway_args args = {
         .launcher_fd = (int)fds.launcher,
-        .listen_fd = (int)fds.listen,
+        .listen_fds = { (int)fds.listen },
+        .listen_count = 1 + (unsigned)fds.more_listen_count,
         .settings_fd = (int)fds.settings,
         .ready_fd = (int)fds.ready,
         .dir_fd = (int)fds.dir,
         .first = fds.first,
         .restarts = (unsigned)fds.restarts,
     };
+    for (unsigned i = 1; i < args.listen_count; i++)
+        args.listen_fds[i] = (int)fds.more_listen + (int)i - 1;
     return gateway_main(&args);
 }

@@ -73,6 +73,10 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "--settings-fd=4");
     add(&a, "--ready-fd=5");
     add(&a, "--dir-fd=6");
+    if (c->more_listen_count > 0) {
+        add(&a, "--more-listen-fd=9");
+        add(&a, "--more-listen-count=%u", c->more_listen_count);
+    }
     if (o->log_format != NULL)
         add(&a, "--log-format=%s", o->log_format);
     if (o->log_level != NULL)

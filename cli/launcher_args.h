@@ -9,6 +9,7 @@ struct launcher_context {
     const struct siblings *siblings;
     unsigned slot;
     const char *kernel_path;
+    unsigned more_listen_count; /* listening sockets beside the first */
 };
 
 /* NULL-terminated; ended by launcher_args_free(). sweep: only clear what an

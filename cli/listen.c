@@ -2,11 +2,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 
 #include "err.h"
 
@@ -70,14 +74,6 @@ static int is_loopback(const union address *a)
     return ntohl(a->in.sin_addr.s_addr) >> 24 == 127;
 }
 
-int listen_is_loopback(const char *text, struct err *e)
-{
-    union address a;
-    int rc = parse(text, &a, e);
-
-    return rc < 0 ? rc : is_loopback(&a);
-}
-
 static void format(const union address *a, struct listen_socket *out)
 {
     char host[INET6_ADDRSTRLEN] = "";
@@ -93,7 +89,7 @@ static void format(const union address *a, struct listen_socket *out)
     }
 }
 
-int listen_open(const char *text, struct listen_socket *ret, struct err *e)
+static int open_tcp(const char *text, struct listen_socket *ret, struct err *e)
 {
     union address a;
     struct listen_socket made = { .fd = -1 };
@@ -120,8 +116,208 @@ int listen_open(const char *text, struct listen_socket *ret, struct err *e)
     if (getsockname(fd, &a.any, &size) < 0)
         return err_sys(e, errno, "getsockname");
     format(&a, &made);
-    made.loopback = is_loopback(&a);
     made.fd = take_fd(&fd);
     *ret = made;
     return 0;
+}
+
+/* ---- Unix sockets --------------------------------------------------------- */
+
+#define UNIX_PREFIX "unix:"
+
+/* The path, or NULL when the text names no Unix socket. */
+static const char *unix_path(const char *text)
+{
+    return strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0 ? text + strlen(UNIX_PREFIX) : NULL;
+}
+
+static int unix_address(const char *path, struct sockaddr_un *ret, struct err *e)
+{
+    size_t n = strlen(path);
+
+    *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    if (path[0] != '/' || path[n - 1] == '/')
+        return err_set(e, EINVAL, "option --listen: 'unix:%.80s' is not unix:/ABSOLUTE/PATH", path);
+    if (n >= sizeof ret->sun_path)
+        return err_set(e, EINVAL, "option --listen: the path of 'unix:%.60s...' is longer than %zu",
+                       path, sizeof ret->sun_path - 1);
+    memcpy(ret->sun_path, path, n + 1);
+    return 0;
+}
+
+/* A socket that nobody listens to any more is what a killed server leaves. Everything else is
+ * somebody's. */
+static int remove_stale(const struct sockaddr_un *a, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(a->sun_path, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "option --listen: '%s'", a->sun_path);
+    if (!S_ISSOCK(st.st_mode))
+        return err_set(e, EEXIST, "option --listen: '%s' exists and is no socket", a->sun_path);
+    autoclose int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0)
+        return err_sys(e, errno, "socket");
+    if (connect(probe, (const struct sockaddr *)a, sizeof *a) == 0 || errno != ECONNREFUSED)
+        return err_set(e, EADDRINUSE, "option --listen: somebody listens on '%s' already",
+                       a->sun_path);
+    if (unlink(a->sun_path) < 0 && errno != ENOENT)
+        return err_sys(e, errno, "option --listen: remove the dead socket '%s'", a->sun_path);
+    return 0;
+}
+
+static int bind_unix(int fd, const struct sockaddr_un *a, const struct listen_access *access,
+                     struct err *e)
+{
+    /* bind() makes the file with what the umask leaves of 0777: at no moment more may
+     * connect than shall. Until the group is set nobody of it can. */
+    mode_t old = umask(0777 & ~access->mode);
+    int rc = bind(fd, (const struct sockaddr *)a, sizeof *a), code = errno;
+
+    umask(old);
+    if (rc < 0)
+        return err_sys(e, code, "option --listen: bind unix:%s", a->sun_path);
+    if (lchown(a->sun_path, (uid_t)-1, access->group) < 0) {
+        code = errno;
+        (void)unlink(a->sun_path);
+        return err_sys(e, code, "option --listen-group: '%s'", a->sun_path);
+    }
+    return 0;
+}
+
+static int open_unix(const char *path, const struct listen_access *access,
+                     struct listen_socket *ret, struct err *e)
+{
+    struct listen_socket made = { .fd = -1 };
+    struct sockaddr_un a;
+    struct stat st;
+    int rc = unix_address(path, &a, e);
+
+    if (rc == 0)
+        rc = remove_stale(&a, e);
+    if (rc < 0)
+        return rc;
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_sys(e, errno, "socket");
+    rc = bind_unix(fd, &a, access, e);
+    if (rc < 0)
+        return rc;
+    if (listen(fd, SOMAXCONN) < 0 || lstat(path, &st) < 0) {
+        rc = err_sys(e, errno, "option --listen: listen on unix:%s", path);
+        (void)unlink(path);
+        return rc;
+    }
+    made.dev = st.st_dev;
+    made.ino = st.st_ino;
+    snprintf(made.address, sizeof made.address, UNIX_PREFIX "%s", path);
+    made.fd = take_fd(&fd);
+    *ret = made;
+    return 0;
+}
+
+int listen_access_read(const char *mode, const char *group, struct listen_access *ret,
+                       struct err *e)
+{
+    struct listen_access a = { .mode = 0660 };
+    size_t digits = mode != NULL ? strspn(mode, "01234567") : 0;
+
+    if (mode != NULL) {
+        if (digits == 0 || digits > 4 || mode[digits] != '\0')
+            return err_set(e, EINVAL, "option --listen-mode: '%.20s' is no mode such as 0660",
+                           mode);
+        a.mode = (mode_t)strtoul(mode, NULL, 8);
+        if ((a.mode & ~(mode_t)0777) != 0)
+            return err_set(e, EINVAL, "option --listen-mode: '%.20s' has more than rwx", mode);
+    }
+    if (group != NULL) {
+        const struct group *g = getgrnam(group);
+        char *end = NULL;
+        unsigned long number = strtoul(group, &end, 10);
+        int numeric = *group >= '0' && *group <= '9' && *end == '\0' && number < UINT32_MAX;
+
+        if (g == NULL && !numeric)
+            return err_set(e, EINVAL, "option --listen-group: there is no group '%.60s'", group);
+        a.group = g != NULL ? g->gr_gid : (gid_t)number;
+    }
+    *ret = a;
+    return 0;
+}
+
+/* ---- the list ------------------------------------------------------------- */
+
+/* Copies the next item and moves *text behind it; 0 at the end. */
+static int next_item(const char **text, char *out, size_t size, struct err *e)
+{
+    size_t n = strcspn(*text, ",");
+
+    if (**text == '\0')
+        return 0;
+    if (n == 0 || n >= size || ((*text)[n] == ',' && (*text)[n + 1] == '\0'))
+        return err_set(e, EINVAL, "option --listen: '%.80s' is no list of addresses", *text);
+    memcpy(out, *text, n);
+    out[n] = '\0';
+    *text += n + ((*text)[n] == ',');
+    return 1;
+}
+
+int listen_is_local(const char *text, struct err *e)
+{
+    char item[256];
+    int local = 1, rc;
+
+    if (*text == '\0')
+        return err_set(e, EINVAL, "option --listen: '' is not ADDRESS:PORT");
+    while ((rc = next_item(&text, item, sizeof item, e)) > 0) {
+        const char *path = unix_path(item);
+        struct sockaddr_un name;
+        union address a;
+
+        rc = path != NULL ? unix_address(path, &name, e) : parse(item, &a, e);
+        if (rc < 0)
+            return rc;
+        local = local && (path != NULL || is_loopback(&a));
+    }
+    return rc < 0 ? rc : local;
+}
+
+int listen_open(const char *text, const struct listen_access *access, struct listen_sockets *ret,
+                struct err *e)
+{
+    struct listen_sockets made = { .count = 0 };
+    char item[256];
+    int rc;
+
+    while ((rc = next_item(&text, item, sizeof item, e)) > 0) {
+        const char *path = unix_path(item);
+
+        if (made.count == LISTEN_MAX)
+            rc = err_set(e, EINVAL, "option --listen: more than %d addresses", LISTEN_MAX);
+        else
+            rc = path != NULL ? open_unix(path, access, &made.at[made.count], e)
+                              : open_tcp(item, &made.at[made.count], e);
+        if (rc < 0)
+            break;
+        made.count++;
+    }
+    if (rc < 0) {
+        listen_close(&made);
+        return rc;
+    }
+    *ret = made;
+    return 0;
+}
+
+void listen_close(struct listen_sockets *l)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        struct listen_socket *s = &l->at[i];
+        const char *path = unix_path(s->address);
+        struct stat st;
+
+        if (path != NULL && lstat(path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+            (void)unlink(path);
+        closep(&s->fd);
+    }
+    l->count = 0;
 }

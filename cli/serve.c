@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +29,8 @@ struct server {
     struct serve_options options;
     struct siblings siblings;
     struct instance instance;
-    struct listen_socket listen;
+    struct listen_sockets listen;
+    char *addresses; /* owned: of listen, a comma list */
     struct reload reload;
     int ready_pipe[2];
     char *kernel_path; /* owned: the whole list, absolute */
@@ -58,8 +60,7 @@ static int write_settings(struct server *s, struct err *e)
     autobuf struct buf blob;
     struct livefiles files = { 0 };
     const struct serve_context context = {
-        .listen = s->listen.address,
-        .loopback = s->listen.loopback,
+        .listen = s->addresses,
         .kernel_path = s->kernel_path,
         .runtime = s->siblings.runtime,
     };
@@ -76,30 +77,43 @@ static int write_settings(struct server *s, struct err *e)
     return rc;
 }
 
-/* One line that programs wait for, after those that people read. */
+static const char *scheme(const struct server *s, const struct listen_socket *l)
+{
+    if (l->port == 0)
+        return ""; /* unix:/PATH:/BASE/, as nginx writes it */
+    return s->options.tls_cert != NULL ? "https://" : "http://";
+}
+
+/* A line for each address that programs wait for, after those that people read. */
 static int write_announcement(struct server *s, struct err *e)
 {
     char token[128] = "";
 
     if (s->options.token_made)
         snprintf(token, sizeof token, "token of this run: %s\n", s->options.token_text);
-    if (asprintf(&s->announce, "%sholdcell serving on http%s://%s%s\n", token,
-                 s->options.tls_cert != NULL ? "s" : "", s->listen.address,
-                 s->options.base_url) < 0) {
-        s->announce = NULL;
-        return err_set(e, ENOMEM, "no memory");
-    }
+    s->announce = xstrdup(token);
     explicit_bzero(token, sizeof token);
+    for (unsigned i = 0; i < s->listen.count; i++) {
+        const struct listen_socket *l = &s->listen.at[i];
+        autofree char *before = s->announce;
+
+        s->announce = NULL;
+        if (asprintf(&s->announce, "%sholdcell serving on %s%s%s%s\n", before, scheme(s, l),
+                     l->address, l->port == 0 ? ":" : "", s->options.base_url) < 0) {
+            s->announce = NULL;
+            return err_set(e, ENOMEM, "no memory");
+        }
+    }
     return 0;
 }
 
 /* A port that others on the network reach needs a token that somebody chose. */
 static int check_exposure(const struct serve_options *o, struct err *e)
 {
-    int loopback = listen_is_loopback(o->listen, e);
+    int local = listen_is_local(o->listen, e);
 
-    if (loopback < 0 || loopback == 1)
-        return loopback < 0 ? loopback : 0;
+    if (local < 0 || local == 1)
+        return local < 0 ? local : 0;
     if (o->no_auth)
         return err_set(e, EINVAL, "option --no-auth: %s is not a loopback address", o->listen);
     if (o->token_made)
@@ -110,12 +124,50 @@ static int check_exposure(const struct serve_options *o, struct err *e)
     return 0;
 }
 
+/* FNV-1a: the same path is the same instance, and its name fits into a file's. */
+static uint64_t fingerprint(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
+static int open_sockets(struct server *s, struct err *e)
+{
+    struct listen_access access;
+    int rc = listen_access_read(s->options.listen_mode, s->options.listen_group, &access, e);
+
+    if (rc == 0)
+        rc = listen_open(s->options.listen, &access, &s->listen, e);
+    for (unsigned i = 0; i < s->listen.count && rc == 0; i++) {
+        autofree char *before = s->addresses;
+
+        s->addresses = NULL;
+        if (asprintf(&s->addresses, "%s%s%s", before != NULL ? before : "", i > 0 ? "," : "",
+                     s->listen.at[i].address) < 0) {
+            s->addresses = NULL;
+            rc = err_set(e, ENOMEM, "no memory");
+        }
+    }
+    return rc;
+}
+
 static int open_state(struct server *s, struct err *e)
 {
-    char by_port[64];
+    char by_address[64];
 
-    snprintf(by_port, sizeof by_port, "/var/lib/holdcell/%u", s->listen.port);
-    return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_port,
+    for (unsigned i = 0; i < s->listen.count; i++) {
+        if (s->listen.at[i].port == 0)
+            continue;
+        snprintf(by_address, sizeof by_address, "/var/lib/holdcell/%u", s->listen.at[i].port);
+        return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_address,
+                             &s->instance, e);
+    }
+    snprintf(by_address, sizeof by_address, "/var/lib/holdcell/unix-%016llx",
+             (unsigned long long)fingerprint(s->addresses));
+    return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_address,
                          &s->instance, e);
 }
 
@@ -133,7 +185,7 @@ static int prepare(struct server *s, struct err *e)
     if (rc == 0)
         rc = kernelpath_complete(s->options.kernel_path, s->siblings.runtime, &s->kernel_path, e);
     if (rc == 0)
-        rc = listen_open(s->options.listen, &s->listen, e);
+        rc = open_sockets(s, e);
     if (rc == 0)
         rc = open_state(s, e);
     if (rc == 0)
@@ -171,15 +223,17 @@ static int run(struct server *s)
         .siblings = &s->siblings,
         .slot = s->instance.slot,
         .kernel_path = s->kernel_path,
+        .more_listen_count = s->listen.count - 1,
     };
     char **argv = launcher_args(&s->options, &context, 0);
     char **sweep_argv = launcher_args(&s->options, &context, 1);
     const struct supervise_plan plan = {
         .argv = argv,
         .sweep_argv = sweep_argv,
-        .fds = { s->listen.fd, s->reload.read_fd, s->ready_pipe[1], s->instance.gateway_dir_fd,
-                 s->instance.slot_fd, s->instance.state_fd },
-        .fd_count = 6,
+        .fds = { s->listen.at[0].fd, s->reload.read_fd, s->ready_pipe[1],
+                 s->instance.gateway_dir_fd, s->instance.slot_fd, s->instance.state_fd,
+                 s->listen.at[1].fd, s->listen.at[2].fd, s->listen.at[3].fd },
+        .fd_count = 6 + s->listen.count - 1, /* what is behind it is not open */
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
         .reload = &s->reload,
@@ -200,7 +254,8 @@ static void server_free(struct server *s)
 {
     serve_options_free(&s->options);
     instance_close(&s->instance);
-    closep(&s->listen.fd);
+    listen_close(&s->listen);
+    free(s->addresses);
     reload_close(&s->reload);
     closep(&s->ready_pipe[0]);
     closep(&s->ready_pipe[1]);
@@ -212,7 +267,6 @@ int command_serve(int argc, char **argv)
 {
     struct server s = {
         .instance = INSTANCE_NONE,
-        .listen = { .fd = -1 },
         .reload = RELOAD_NONE,
         .ready_pipe = { -1, -1 },
     };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,7 +36,14 @@
 
 static const struct option_spec specs[] = {
     FLAG("help", help, "show this list"),
-    TEXT("listen", "ADDR:PORT", listen, "where to listen (127.0.0.1:8888); [::1]:PORT too"),
+    TEXT("listen", "ADDR:PORT,...", listen,
+         "where to listen (127.0.0.1:8888); [::1]:PORT and unix:/PATH too"),
+    TEXT("listen-mode", "MODE", listen_mode, "of Unix sockets: who may connect (0660)"),
+    TEXT("listen-group", "GROUP", listen_group, "of Unix sockets (root)"),
+    TEXT("trusted-proxy", "CIDR,...", trusted_proxy,
+         "proxies whose X-Forwarded-* count; `unix`: by Unix sockets (none)"),
+    TEXT("allow-hosts", "NAME,...", allow_hosts,
+         "with --no-auth: names beside localhost that clients may use"),
     TEXT("token", "TOKEN", token, "what clients must present (random, printed at the start)"),
     TEXT("token-file", "FILE", token_file, "read the token from a file; HOLDCELL_TOKEN works too"),
     TEXT("principals", "FILE", principals,
@@ -248,6 +256,18 @@ static int check_values(const struct serve_options *o, struct err *e)
     return 0;
 }
 
+/* Jupyter's switch believes everybody; here the proxies have names. */
+static int check_old_switch(const struct serve_options *o, struct err *e)
+{
+    const char *value = getenv("KG_TRUST_XHEADERS");
+
+    if (value == NULL || strcasecmp(value, "true") != 0 || o->trusted_proxy != NULL)
+        return 0;
+    return err_set(e, EINVAL,
+                   "KG_TRUST_XHEADERS would believe everybody: name the proxies by "
+                   "--trusted-proxy ADDRESS/BITS,... (or unix)");
+}
+
 /* The value of --token must not stay where every user of the host can read it. */
 static void wipe_token(int argc, char **argv)
 {
@@ -306,6 +326,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
     if (strcmp(ret->on_exit, "stop") != 0)
         return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
     rc = check_values(ret, e);
+    if (rc == 0)
+        rc = check_old_switch(ret, e);
     if (rc == 0)
         rc = choose_base_url(ret, e);
     return rc < 0 ? rc : choose_token(ret, e);

@@ -14,7 +14,8 @@ struct err;
 
 struct serve_options {
     int help;
-    const char *listen;
+    const char *listen, *listen_mode, *listen_group;
+    const char *trusted_proxy, *allow_hosts;
     const char *token, *token_file, *principals;
     int no_auth;
     const char *tls_cert, *tls_key, *tls_client_ca;

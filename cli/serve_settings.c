@@ -58,6 +58,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "default-kernel", o->default_kernel },
         { "force-kernel", o->force_kernel },
         { "env-allow", o->env_allow },
+        { "allow-hosts", o->allow_hosts },
+        { "trusted-proxy", o->trusted_proxy },
         { "allow-origin", o->allow_origin },
         { "allow-credentials", o->allow_credentials },
         { "allow-headers", o->allow_headers },
@@ -92,8 +94,6 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_text(out, texts[i].key, texts[i].value, e);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && rc == 0; i++)
         rc = add_number(out, numbers[i].key, numbers[i].value, e);
-    if (rc == 0)
-        rc = add_flag(out, "loopback", c->loopback, e);
     if (rc == 0)
         rc = add_flag(out, "metrics-open", o->metrics_open, e);
     if (rc == 0)

@@ -9,7 +9,6 @@ struct serve_options;
 /* What was found out beside the options; all borrowed. */
 struct serve_context {
     const char *listen;
-    int loopback;
     const char *kernel_path;
     const char *runtime;
 };

@@ -7,7 +7,7 @@
 #ifndef HC_SUPERVISE_H
 #define HC_SUPERVISE_H
 
-enum { SUPERVISE_FIRST_FD = 3, SUPERVISE_FDS_MAX = 8 };
+enum { SUPERVISE_FIRST_FD = 3, SUPERVISE_FDS_MAX = 12 };
 
 struct reload;
 

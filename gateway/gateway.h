@@ -5,9 +5,12 @@
 #ifndef HC_GATEWAY_H
 #define HC_GATEWAY_H
 
+#include "settings.h"
+
 struct gateway_args {
-    int launcher_fd; /* SEQPACKET to the launcher (launchmsg.h) */
-    int listen_fd;   /* bound and listening TCP socket; outlives this process */
+    int launcher_fd;                     /* SEQPACKET to the launcher (launchmsg.h) */
+    int listen_fds[1 + LISTEN_MORE_MAX]; /* bound and listening; they outlive this process */
+    unsigned listen_count;
     int settings_fd; /* memfd, read again at SIGHUP (settingspage.h) */
     int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
     int first;         /* 1: no gateway of this launcher has served before */

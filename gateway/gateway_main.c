@@ -233,8 +233,8 @@ static void on_adopted(void *arg)
     if (g->stopping)
         return;
     g->adopted = 1;
-    if (front_start(g->loop, g->sessions, g->specs, &g->settings.front, g->args.listen_fd,
-                    &g->front, &e) < 0) {
+    if (front_start(g->loop, g->sessions, g->specs, &g->settings.front, g->args.listen_fds,
+                    g->args.listen_count, &g->front, &e) < 0) {
         log_error("front_start", "error=\"%s\"", e.msg);
         g->status = 1;
         loop_stop(g->loop);
@@ -327,7 +327,8 @@ static void clean_up(struct gateway *g)
     g->health = health_free(g->health);
     g->loop = loop_free(g->loop);
     closep(&g->signal_fd);
-    closep(&g->args.listen_fd);
+    for (unsigned i = 0; i < g->args.listen_count; i++)
+        closep(&g->args.listen_fds[i]);
     closep(&g->args.settings_fd);
     closep(&g->args.dir_fd);
     gateway_settings_free(&g->settings);

@@ -88,6 +88,8 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
         .maxima = s->front.maxima,
         .base_url = settings_text(blob, "base-url", NULL),
         .version = HOLDCELL_VERSION,
+        .allow_hosts = settings_text(blob, "allow-hosts", NULL),
+        .trusted_proxies = settings_text(blob, "trusted-proxy", NULL),
         .tls_cert = settings_text(blob, "tls-cert", NULL),
         .tls_key = settings_text(blob, "tls-key", NULL),
         .tls_client_ca = settings_text(blob, "tls-client-ca", NULL),

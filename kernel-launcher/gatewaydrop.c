@@ -35,13 +35,16 @@ static int step(int rc, const char *what, struct err *e)
 /* All are moved out of the way first: a source may sit on another one's place. */
 static int place_fds(const struct gateway_config *c, int link_fd, int *status_fd, struct err *e)
 {
-    const int from[] = { link_fd,   c->listen_fd, c->settings_fd, c->ready_fd,
-                         c->dir_fd, c->exe_fd,    *status_fd };
-    enum { COUNT = sizeof from / sizeof from[0] };
-    int aside[COUNT];
+    enum { COUNT = END_FD - GATEWAY_LAUNCHER_FD };
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int from[COUNT] = { link_fd, c->listen_fd, c->settings_fd, c->ready_fd, c->dir_fd };
+    int aside[COUNT];
 
-    _Static_assert(GATEWAY_LAUNCHER_FD + COUNT == END_FD, "one number for each descriptor");
+    for (unsigned i = 0; i < LISTEN_MORE_MAX; i++)
+        from[GATEWAY_MORE_LISTEN_FD - GATEWAY_LAUNCHER_FD + i] =
+            i < c->more_listen_count ? c->more_listen_fd + (int)i : null_fd;
+    from[EXE_FD - GATEWAY_LAUNCHER_FD] = c->exe_fd;
+    from[STATUS_FD - GATEWAY_LAUNCHER_FD] = *status_fd;
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(2, 1) < 0)
         return step(-1, "standard descriptors", e);
     for (int i = 0; i < COUNT; i++) {
@@ -164,10 +167,11 @@ static void reset_signals(void)
 
 static void run_program(const struct gateway_config *c, struct err *e)
 {
-    char text[5][32], restarts[32];
+    enum { ARGS = 7 };
+    char text[ARGS][32], restarts[32];
     static char first[] = "--first";
-    static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd", "ready-fd",
-                                         "dir-fd" };
+    static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd",
+                                         "ready-fd",    "dir-fd",    "more-listen-fd" };
     char *argv[] = { (char *)(uintptr_t)c->name,
                      (char *)(uintptr_t) "gateway",
                      text[0],
@@ -175,6 +179,8 @@ static void run_program(const struct gateway_config *c, struct err *e)
                      text[2],
                      text[3],
                      text[4],
+                     text[5],
+                     text[6],
                      restarts,
                      c->first ? first : NULL,
                      NULL };
@@ -183,9 +189,10 @@ static void run_program(const struct gateway_config *c, struct err *e)
     static const char *const pass[] = { "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=" };
     size_t n = 2;
 
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < ARGS - 1; i++)
         snprintf(text[i], sizeof text[i], "--%s=%d", names[i], GATEWAY_LAUNCHER_FD + i);
     snprintf(restarts, sizeof restarts, "--restarts=%u", c->restarts);
+    snprintf(text[ARGS - 1], sizeof text[0], "--more-listen-count=%u", c->more_listen_count);
     for (char **v = environ; *v != NULL; v++) {
         for (size_t i = 0; i < sizeof pass / sizeof pass[0] && n < 5; i++) {
             if (strncmp(*v, pass[i], strlen(pass[i])) == 0)

@@ -19,6 +19,8 @@ struct gateway_config {
                        * replaced, and no directory on its path must be open to the gateway's id */
     const char *name; /* argv[0] */
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
+    int more_listen_fd;                           /* the first of the further listening sockets */
+    unsigned more_listen_count;
     uid_t uid;                                    /* uid and gid */
     int first;         /* set by gatewayproc_start(): none of them has asked for anything yet */
     unsigned restarts; /* filled in at each start */

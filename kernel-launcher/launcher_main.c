@@ -106,6 +106,8 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
             .settings_fd = (int)o->settings_fd,
             .ready_fd = (int)o->ready_fd,
             .dir_fd = (int)o->dir_fd,
+            .more_listen_fd = (int)o->more_listen_fd,
+            .more_listen_count = (unsigned)o->more_listen_count,
             .uid = hostids_gateway(hostids_base((unsigned)o->slot)),
         },
     };

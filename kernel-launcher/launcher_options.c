@@ -7,6 +7,7 @@
 #include "launchmsg.h"
 #include "options.h"
 #include "session.h"
+#include "settings.h"
 
 #define TEXT(name, member, help)                                                           \
     {                                                                                      \
@@ -36,6 +37,8 @@ static const struct option_spec specs[] = {
     FD("settings-fd", settings_fd),
     FD("ready-fd", ready_fd),
     FD("dir-fd", dir_fd),
+    FD("more-listen-fd", more_listen_fd),
+    NUMBER("more-listen-count", more_listen_count, 0, LISTEN_MORE_MAX, "sockets from there on"),
     TEXT("log-format", log_format, "text or json"),
     TEXT("log-level", log_level, "debug, info, warn or error"),
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
@@ -75,6 +78,8 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
                      o.settings_fd == 0 || o.ready_fd == 0 || o.dir_fd == 0))
         return err_set(e, EINVAL,
                        "options --gateway, --kernel-path and the four --...-fd are needed");
+    if (o.more_listen_count > 0 && o.more_listen_fd == 0)
+        return err_set(e, EINVAL, "option --more-listen-count needs --more-listen-fd");
     if ((o.log_format != NULL && !logline_format_of(o.log_format, &o.format)) ||
         (o.log_level != NULL && !logline_level_of(o.log_level, &o.level)))
         return err_set(e, EINVAL, "options --log-format and --log-level: no such value");

@@ -19,7 +19,7 @@ struct launcher_options {
     uint64_t slot;
     const char *init, *gateway, *runtime, *kernel_path, *cgroup_parent; /* borrowed from argv */
     int sweep;
-    uint64_t listen_fd, settings_fd, ready_fd, dir_fd;
+    uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
     uint64_t sessions_max, deadline_max_s;
     struct limit_options defaults, maxima;
     const char *log_format, *log_level; /* NULL: text, info */

@@ -5,12 +5,13 @@
  * (cli/livefiles.h): those change while the gateway runs, all others never do.
  *
  * Keys (absent means off, none or the gateway's own default):
- *   listen                  ADDRESS:PORT as it was bound (the port is never 0)
- *   loopback                1: the address is a loopback address
+ *   listen                  ADDRESS:PORT as it was bound (the port is never 0), or unix:PATH; comma list
  *   base-url                begins and ends with '/', percent-encoding as given
  *   token                   the token of principal "default"
  *   principals              text of the file of --principals
  *   no-auth                 1; without it there is one of the two above
+ *   allow-hosts             comma list
+ *   trusted-proxy           a peer_list (gateway/http/peer.h)
  *   tls-cert tls-key tls-client-ca   PEM texts (files)
  *   kernel-path             ':'-list of data directories in the launcher's order (launch_start.spec_dir);
  *                           the runtime's share/jupyter is the last
@@ -49,16 +50,19 @@ enum {
     SETTINGS_KEY_MAX = 128,
 };
 
+enum { LISTEN_MORE_MAX = 3 /* listening sockets beside the first */ };
+
 /* The descriptors a gateway starts with; `holdcell gateway` names them by
  * --launcher-fd and so on. */
 enum gateway_fd {
     GATEWAY_LAUNCHER_FD = 3, /* SEQPACKET to the launcher (launchmsg.h) */
-    GATEWAY_LISTEN_FD,       /* listening TCP socket; shared with the gateways before and after */
+    GATEWAY_LISTEN_FD,       /* listening socket; shared with the gateways before and after */
     GATEWAY_SETTINGS_FD,     /* memfd with the page, open for reading, read with pread */
     GATEWAY_READY_FD,        /* the gateway writes one byte when it accepts, then closes it */
     GATEWAY_DIR_FD,          /* private directory (0700, owned by the gateway) for its sockets and
                               * spool; its path need not be reachable, use /proc/self/fd/N/NAME */
-    GATEWAY_FDS_END,
+    GATEWAY_MORE_LISTEN_FD,  /* and the places behind it: further listening sockets, or /dev/null */
+    GATEWAY_FDS_END = GATEWAY_MORE_LISTEN_FD + LISTEN_MORE_MAX,
 };
 
 /* Appends one setting. -EINVAL names a key that is empty, too long, or holds

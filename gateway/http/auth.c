@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "arrival.h"
 #include "buf.h"
 #include "err.h"
 #include "httphead.h"
@@ -17,7 +18,7 @@
 enum { TOKEN_MAX = 8192 }; /* longer than a request line or field can be */
 
 struct auth {
-    int open, loopback;
+    int open;
     struct principals *principals;    /* owned */
     char *allow_origin, *allow_hosts; /* owned, never NULL */
 };
@@ -46,7 +47,6 @@ int auth_new(const struct auth_config *config, struct auth **ret, struct err *e)
     int rc;
 
     a->open = config->open;
-    a->loopback = config->loopback;
     a->allow_origin = xstrdup(config->allow_origin != NULL ? config->allow_origin : "");
     a->allow_hosts = xstrdup(config->allow_hosts != NULL ? config->allow_hosts : "");
     a->principals = principals_new();
@@ -160,14 +160,23 @@ static int equal_nocase(struct view a, struct view b)
     return 1;
 }
 
+/* A page that came by http may not act on the same name's https, whoever changed it on the
+ * way; where the scheme is not known, the name has to do. */
+static int scheme_fits(struct view scheme, enum arrival_scheme known)
+{
+    return known == SCHEME_UNKNOWN ||
+           view_equals_nocase(scheme, known == SCHEME_HTTPS ? "https" : "http");
+}
+
 /* A browser sends Origin with every request that another page makes it send and
  * that could change something, and with every WebSocket. */
-static int origin_allowed(const struct auth *a, const struct http_head *head)
+static int origin_allowed(const struct auth *a, const struct http_head *head,
+                          const struct arrival *from)
 {
     struct view origin = http_value(head, "origin"), netloc;
     const uint8_t *p;
 
-    if (origin.n == 0 || head->host.n == 0 || strcmp(a->allow_origin, "*") == 0)
+    if (origin.n == 0 || from->host.n == 0 || strcmp(a->allow_origin, "*") == 0)
         return 1;
     if (a->allow_origin[0] != '\0' && view_equals(origin, a->allow_origin))
         return 1;
@@ -175,7 +184,8 @@ static int origin_allowed(const struct auth *a, const struct http_head *head)
     if (p == NULL) /* "null" too */
         return 0;
     netloc = (struct view){ p + 3, origin.n - (size_t)(p + 3 - origin.p) };
-    return equal_nocase(netloc, head->host);
+    return scheme_fits((struct view){ origin.p, (size_t)(p - origin.p) }, from->scheme) &&
+           equal_nocase(netloc, from->host);
 }
 
 static struct view host_name(struct view host)
@@ -239,12 +249,13 @@ static int in_list(const char *list, struct view name)
 }
 
 /* DNS rebinding: a page at a name that its owner points to 127.0.0.1 has our
- * address as its own origin, but not a name that is ours. */
-static int host_allowed(const struct auth *a, const struct http_head *head)
+ * address as its own origin, but not a name that is ours. A proxy in front of a Unix
+ * socket is reached that way too. */
+static int host_allowed(const struct auth *a, const struct arrival *from)
 {
-    struct view name = host_name(head->host);
+    struct view name = host_name(from->host);
 
-    if (!a->loopback || head->host.n == 0)
+    if (!from->local || from->host.n == 0)
         return 1;
     if (view_equals_nocase(name, "localhost") || ends_with_nocase(name, ".localhost") ||
         view_equals(name, "[::1]") || is_loopback_v4(name))
@@ -252,8 +263,8 @@ static int host_allowed(const struct auth *a, const struct http_head *head)
     return in_list(a->allow_hosts, name);
 }
 
-int auth_check(const struct auth *a, const struct http_head *head, int websocket, int open,
-               struct principal *ret, struct proof *proof, struct err *e)
+int auth_check(const struct auth *a, const struct http_head *head, const struct arrival *from,
+               int websocket, int open, struct principal *ret, struct proof *proof, struct err *e)
 {
     *ret = (struct principal){ .name = PRINCIPAL_DEFAULT };
     *proof = (struct proof){ .kind = PROOF_NONE };
@@ -266,11 +277,11 @@ int auth_check(const struct auth *a, const struct http_head *head, int websocket
         err_set(e, HC_EAUTH, "a valid token is needed");
         return 401;
     }
-    if (!host_allowed(a, head)) {
+    if (!host_allowed(a, from)) {
         err_set(e, EPERM, "this name of the server is not allowed (Host)");
         return 403;
     }
-    if (!origin_allowed(a, head)) {
+    if (!origin_allowed(a, head, from)) {
         err_set(e, EPERM, websocket ? "this Origin is not allowed" : "Not Found");
         return websocket ? 403 : 404;
     }

@@ -8,6 +8,7 @@
 #include "cleanup.h"
 #include "principals.h"
 
+struct arrival;
 struct auth;
 struct err;
 struct http_head;
@@ -19,7 +20,6 @@ struct auth_config {
     int open;                 /* no authentication */
     const char *allow_origin; /* borrowed strings, copied */
     const char *allow_hosts;  /* comma list */
-    int loopback;             /* the socket listens on a loopback address */
 };
 
 /* Caller owns *ret. -EIO when libcrypto fails. */
@@ -39,8 +39,9 @@ struct proof {
 /* 0 and the principal, or the status to answer with (401, 403 or 404; e has the
  * message). websocket: a foreign Origin gets 403 in place of 404. open: the route
  * needs no token. */
-int auth_check(const struct auth *a, const struct http_head *head, int websocket, int open,
-               struct principal *ret, struct proof *ret_proof, struct err *e) MUST_CHECK;
+int auth_check(const struct auth *a, const struct http_head *head, const struct arrival *from,
+               int websocket, int open, struct principal *ret, struct proof *ret_proof,
+               struct err *e) MUST_CHECK;
 
 /* 1 while the proof still makes the same principal with the same role. */
 int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof);

@@ -111,23 +111,6 @@ static int preflight_headers(const struct front_config *c, char **ret, struct er
 
 /* ---- settings ------------------------------------------------------------- */
 
-static int is_loopback(int fd)
-{
-    struct sockaddr_storage addr = { 0 };
-    socklen_t n = sizeof addr;
-
-    if (getsockname(fd, (struct sockaddr *)&addr, &n) != 0)
-        return 0;
-    if (addr.ss_family == AF_INET)
-        return ntohl(((struct sockaddr_in *)&addr)->sin_addr.s_addr) >> 24 == 127;
-    if (addr.ss_family == AF_INET6) {
-        const struct in6_addr *a = &((struct sockaddr_in6 *)&addr)->sin6_addr;
-
-        return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
-    }
-    return 0;
-}
-
 static unsigned connection_limit(unsigned asked)
 {
     struct rlimit limit;
@@ -171,8 +154,7 @@ static int base_url_of(const struct front_config *c, const char **ret, struct er
 
 /* ---- life ----------------------------------------------------------------- */
 
-static int auth_of(const struct front_config *config, int loopback, struct auth **ret,
-                   struct err *e)
+static int auth_of(const struct front_config *config, struct auth **ret, struct err *e)
 {
     const struct auth_config c = {
         .token = set(config->token),
@@ -181,26 +163,35 @@ static int auth_of(const struct front_config *config, int loopback, struct auth 
         .open = set(config->token) == NULL && config->principals == NULL,
         .allow_origin = config->allow_origin,
         .allow_hosts = config->allow_hosts,
-        .loopback = loopback,
     };
 
     return auth_new(&c, ret, e);
 }
 
+static int trusted_of(const struct front_config *c, struct peer_list *ret, struct err *e)
+{
+    int rc = peer_list_parse(c->trusted_proxies, ret, e);
+
+    return rc < 0 ? err_wrap(e, "option --trusted-proxy") : 0;
+}
+
 static int server_of(struct front *f, const struct front_config *config, const char *base,
-                     int listen_fd, struct err *e)
+                     struct err *e)
 {
     autofree char *headers = NULL, *preflight = NULL;
     struct server_limits limits = limits_of(config);
     struct auth *auth = NULL;
+    struct peer_list trusted;
     int rc;
 
-    if ((rc = common_headers(config, &headers, e)) != 0 ||
+    if ((rc = trusted_of(config, &trusted, e)) != 0 ||
+        (rc = common_headers(config, &headers, e)) != 0 ||
         (rc = preflight_headers(config, &preflight, e)) != 0 ||
-        (rc = auth_of(config, is_loopback(listen_fd), &auth, e)) != 0)
+        (rc = auth_of(config, &auth, e)) != 0)
         return rc;
     f->server = server_new(f->loop, router_new(base), auth, take_ptr(headers), take_ptr(preflight),
                            &limits);
+    f->server->trusted = trusted;
     f->server->access = accesslog_level_of(config->access_log);
     return 0;
 }
@@ -234,7 +225,8 @@ static void free_front(struct front *f)
 }
 
 int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
-                const struct front_config *config, int listen_fd, struct front **ret, struct err *e)
+                const struct front_config *config, const int *listen_fds, unsigned listen_count,
+                struct front **ret, struct err *e)
 {
     struct front *f = xcalloc(1, sizeof *f);
     const char *base = NULL;
@@ -243,7 +235,7 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
 
     f->loop = l;
     if ((rc = base_url_of(config, &base, e)) != 0 || (rc = tls_of(config, &tls, e)) != 0 ||
-        (rc = server_of(f, config, base, listen_fd, e)) != 0) {
+        (rc = server_of(f, config, base, e)) != 0) {
         tlscontext_free(tls);
         free(f);
         return rc;
@@ -263,7 +255,8 @@ int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
     server_set_tls(f->server, tls);
     f->probes = (struct probes){ .server = f->server, .sessions = s, .health = config->health };
     probes_add(f->server->router, &f->probes, config->metrics_open);
-    rc = server_listen(f->server, listen_fd, e);
+    for (unsigned i = 0; i < listen_count && rc == 0; i++)
+        rc = server_listen(f->server, listen_fds[i], e);
     if (rc != 0) {
         free_front(f);
         return rc;
@@ -278,12 +271,13 @@ int front_check(const struct front_config *config, int starting, struct err *e)
     const char *base;
     struct auth *auth = NULL;
     struct tlscontext *tls = NULL;
+    struct peer_list trusted;
     int rc;
 
-    if ((rc = base_url_of(config, &base, e)) != 0 ||
+    if ((rc = base_url_of(config, &base, e)) != 0 || (rc = trusted_of(config, &trusted, e)) != 0 ||
         (rc = common_headers(config, &headers, e)) != 0 ||
         (rc = preflight_headers(config, &preflight, e)) != 0 ||
-        (rc = auth_of(config, 0, &auth, e)) != 0)
+        (rc = auth_of(config, &auth, e)) != 0)
         return rc;
     auth_free(auth);
     rc = tls_of(config, &tls, e);
@@ -317,7 +311,7 @@ int front_reload(struct front *f, const struct front_config *config, struct err 
     int rc = tls_of(config, &tls, e);
 
     if (rc == 0)
-        rc = auth_of(config, f->server->listeners[0].loopback, &auth, e);
+        rc = auth_of(config, &auth, e);
     if (rc < 0) {
         tlscontext_free(tls);
         return rc;

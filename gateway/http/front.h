@@ -35,7 +35,8 @@ struct front_config {
     const char
         *allow_origin; /* also the one foreign Origin that passes the check; "*" passes all */
     const char *allow_credentials, *allow_headers, *allow_methods, *expose_headers, *max_age;
-    const char *allow_hosts; /* comma list of further Host names for a server without a token */
+    const char *allow_hosts;     /* comma list of further Host names for a server without a token */
+    const char *trusted_proxies; /* a peer_list: whose X-Forwarded-* count (arrival.h) */
 
     const char *access_log; /* accesslog_level_of() */
     int metrics_open;       /* /metrics asks for no token */
@@ -56,11 +57,11 @@ struct front_config {
     uint64_t stall_ms; /* an answer of which the client takes nothing; default 30 s */
 };
 
-/* Starts accepting. listen_fd stays the caller's and is to be kept open until
+/* Starts accepting. The listening sockets stay the caller's and are to be kept open until
  * front_stop() is done. *ret is ended with front_stop(). */
 int front_start(struct loop *l, struct sessions *s, struct kernelspecs *specs,
-                const struct front_config *config, int listen_fd, struct front **ret,
-                struct err *e) MUST_CHECK;
+                const struct front_config *config, const int *listen_fds, unsigned listen_count,
+                struct front **ret, struct err *e) MUST_CHECK;
 
 /* Whether front_start() or front_reload() would take it; nothing is changed. starting: a
  * certificate has to be valid at this moment, which a server that runs does not ask. */

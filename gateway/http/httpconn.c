@@ -150,7 +150,7 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
         return 0;
     status = (h->match.route->flags & ROUTE_PROBE) == ROUTE_PROBE
                  ? 0
-                 : auth_check(h->server->auth, head, h->match.route->flags & ROUTE_WEBSOCKET,
+                 : auth_check(h->server->auth, head, &h->arrival, h->match.route->flags & ROUTE_WEBSOCKET,
                               h->match.route->flags & ROUTE_OPEN, &h->request.principal,
                               &h->request.proof, e);
     if (status != 0)
@@ -173,11 +173,19 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     return 0;
 }
 
-static struct origin *origin_of(const struct httpconn *h, const struct http_head *head)
+static struct origin *origin_of(struct httpconn *h, const struct http_head *head)
 {
+    const struct listener *l = h->listener;
+    const struct arrival_by by = {
+        .peer = &h->peer,
+        .trusted = &h->server->trusted,
+        .local = l->unix_socket || l->loopback,
+        .tls = !l->unix_socket && h->server->tls != NULL,
+    };
     char text[PEER_TEXT];
 
-    return origin_of_request(head, peer_text(&h->peer, text));
+    arrival_read(&by, head, &h->arrival);
+    return origin_of_request(head, peer_text(&h->arrival.client, text));
 }
 
 static void head_complete(struct httpconn *h)
@@ -390,6 +398,7 @@ static struct httpconn *httpconn_new(const struct listener *l, int fd)
     }
     h->server = h->request.server = s;
     h->peer = peer_of_socket(fd);
+    h->listener = l;
     h->parse = httpparse_new(NULL);
     h->minor = 1;
     buf_init(&h->body, SIZE_MAX / 2); /* bounded by route and server */

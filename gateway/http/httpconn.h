@@ -5,10 +5,10 @@
 #ifndef HC_HTTPCONN_H
 #define HC_HTTPCONN_H
 
+#include "arrival.h"
 #include "conn.h"
 #include "httpchunk.h"
 #include "origin.h"
-#include "peer.h"
 #include "request.h"
 #include "router.h"
 
@@ -37,6 +37,8 @@ struct httpconn {
     uint64_t progress_ms; /* last byte of the body */
     uint64_t began_us;    /* when the head was complete; 0 before */
     struct peer peer;
+    const struct listener *listener; /* borrowed from the server */
+    struct arrival arrival;          /* of the present request */
     struct route_match match;
     struct httpconn *prev_waiting, *next_waiting;
     unsigned started : 1;   /* a byte of the head has come */

@@ -10,6 +10,8 @@
 
 #include "accesslog.h"
 #include "cleanup.h"
+#include "peer.h"
+#include "settings.h"
 
 struct auth;
 struct buf;
@@ -42,7 +44,7 @@ struct listener {
     int loopback;    /* 1: a TCP address that only this host reaches */
 };
 
-enum { SERVER_LISTENERS = 4 };
+enum { SERVER_LISTENERS = 1 + LISTEN_MORE_MAX };
 
 struct server {
     struct loop *loop;     /* borrowed */
@@ -53,7 +55,8 @@ struct server {
     char *preflight;       /* owned: lines that answers to OPTIONS carry beside them */
     struct server_limits limits;
     enum accesslog_level access;
-    struct tlscontext *tls; /* owned; NULL: plain. For new connections on TCP */
+    struct tlscontext *tls;   /* owned; NULL: plain. For new connections on TCP */
+    struct peer_list trusted; /* proxies */
     struct listener listeners[SERVER_LISTENERS];
     unsigned listener_count;
     int spare_fd;             /* given up when descriptors run out, to refuse politely */

@@ -26,7 +26,7 @@ def serve_options():
 
 def test_help_is_one_text_however_it_is_asked_for():
     texts = {holdcell(*argv).stdout for argv in (["serve", "--help"], ["serve", "-h"], ["help", "serve"])}
-    assert len(texts) == 1 and "--listen ADDR:PORT" in texts.pop()
+    assert len(texts) == 1 and "--listen ADDR:PORT,..." in texts.pop()
     lists = {holdcell(*argv).stdout for argv in (["help"], ["--help"], ["-h"], ["help", "version"])}
     assert len(lists) == 1 and "serve" in lists.pop()
 
@@ -64,6 +64,8 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
     }
+    good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
+             "allow-hosts": "lab.example"}
     own = {"cgroup-parent", "help", "listen", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "metrics-open", "principals",
            "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"

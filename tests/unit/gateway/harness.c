@@ -125,7 +125,8 @@ static struct harness *start(const struct front_config *config, const char *toke
     h->sessions = fake_sessions_new(h->loop);
     h->specs = fake_specs_new(h->dir);
     h->wake = loop_poll_start(h->loop, h->wake_fd, LOOP_READ, on_wake, h);
-    if (front_start(h->loop, h->sessions, h->specs, &h->config, h->listen_fd, &h->front, &e) != 0)
+    if (front_start(h->loop, h->sessions, h->specs, &h->config, &h->listen_fd, 1, &h->front, &e) !=
+        0)
         fail_msg("front_start: %s", e.msg);
     assert_int_equal(pthread_create(&h->thread, NULL, run, h), 0);
     return h;

@@ -230,11 +230,11 @@ static void a_setting_cannot_smuggle_a_header(void **state)
     struct err e = { 0 };
 
     (void)state;
-    assert_true(front_start(none, NULL, NULL, &config, -1, &f, &e) < 0);
+    assert_true(front_start(none, NULL, NULL, &config, NULL, 0, &f, &e) < 0);
     assert_non_null(strstr(e.msg, "Access-Control-Allow-Origin"));
     config.allow_origin = NULL;
     config.base_url = "no-slash";
-    assert_true(front_start(none, NULL, NULL, &config, -1, &f, &e) < 0);
+    assert_true(front_start(none, NULL, NULL, &config, NULL, 0, &f, &e) < 0);
     assert_null(f);
 }
 
