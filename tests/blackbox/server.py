@@ -105,7 +105,7 @@ class Response:
 class Server:
     """A `holdcell serve` of its own: port, token, state directory."""
 
-    def __init__(self, *options, token=TOKEN, env=None, prepare=None, tls=None):
+    def __init__(self, *options, token=TOKEN, env=None, prepare=None, tls=None, unix=False):
         self.token = token
         self.tls = tls                      # a client's ssl.SSLContext: the server speaks https
         self.options = list(options)
@@ -115,13 +115,15 @@ class Server:
         self.dir = tempfile.mkdtemp(prefix="holdcell-test-")
         os.chmod(self.dir, 0o755)
         self.state = os.path.join(self.dir, "state")
+        self.socket = os.path.join(self.dir, "s.sock") if unix else None    # listens there too
         self.log_path = os.path.join(self.dir, "log")
         self.proc = None
 
     # --- life ---------------------------------------------------------------
     def argv(self):
         auth = ["--token", self.token] if self.token else ["--no-auth"]
-        return [BIN, "serve", "--listen", f"127.0.0.1:{self.port}", "--state-dir", self.state] + auth + self.options
+        listen = f"127.0.0.1:{self.port}" + (f",unix:{self.socket}" if self.socket else "")
+        return [BIN, "serve", "--listen", listen, "--state-dir", self.state] + auth + self.options
 
     def spawn(self):
         with open(self.log_path, "ab") as log:
