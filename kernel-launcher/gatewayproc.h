@@ -21,7 +21,7 @@ struct gateway_config {
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
     int more_listen_fd;                           /* the first of the further listening sockets */
     unsigned more_listen_count;
-    uid_t uid;                                    /* uid and gid */
+    uid_t uid;         /* uid and gid */
     int first;         /* set by gatewayproc_start(): none of them has asked for anything yet */
     unsigned restarts; /* filled in at each start */
 };

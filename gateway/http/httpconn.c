@@ -150,7 +150,8 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
         return 0;
     status = (h->match.route->flags & ROUTE_PROBE) == ROUTE_PROBE
                  ? 0
-                 : auth_check(h->server->auth, head, &h->arrival, h->match.route->flags & ROUTE_WEBSOCKET,
+                 : auth_check(h->server->auth, head, &h->arrival,
+                              h->match.route->flags & ROUTE_WEBSOCKET,
                               h->match.route->flags & ROUTE_OPEN, &h->request.principal,
                               &h->request.proof, e);
     if (status != 0)

@@ -69,7 +69,10 @@ static void without_a_token_a_foreign_origin_is_refused(void **state)
     assert_int_equal(r.status, 403);
     reply_free(&r);
     hang_up(fd);
-    fd = handshake(h, KERNEL "/channels", UPGRADE "Origin: http://127.0.0.1\r\n", &r);
+    fd = handshake(h, KERNEL "/channels",
+                   harness_tunnelled() ? UPGRADE "Origin: https://127.0.0.1\r\n"
+                                       : UPGRADE "Origin: http://127.0.0.1\r\n",
+                   &r);
     assert_int_equal(r.status, 101);
     reply_free(&r);
     hang_up(fd);
