@@ -79,7 +79,7 @@ static const struct option_spec specs[] = {
     TEXT("seed-notebook", "FILE", seed_notebook,
          "notebook whose code cells each kernel of its kernelspec runs first"),
     MILLI("seed-timeout", "SECONDS", seed_timeout_ms, 1, 86400000,
-          "time for all of the seed notebook, from the start of the kernel (60)"),
+          "for all of the seed notebook, from the start of the kernel (60)"),
     MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
           "pause between two looks for idle kernels (300)"),
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
