@@ -303,8 +303,9 @@ void kernel_send_interrupt(struct kernel *k)
 {
     struct err e = { 0 };
 
-    /* While the kernel starts no cell of anybody runs, and SIGINT would end it. */
-    if (!k->process || (!k->ready && !kernel_seed_runs(k)))
+    /* While the kernel starts no cell of anybody runs, and SIGINT would end it. An
+     * adopted one started long ago: what it runs keeps it from answering. */
+    if (!k->process || (!k->ready && !k->adopted && !kernel_seed_runs(k)))
         return;
     if (!k->recipe.interrupt_by_message) {
         kernel_signal(k, SIGINT);
