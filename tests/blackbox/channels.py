@@ -44,11 +44,11 @@ class Run:
 
 
 class Channels:
-    def __init__(self, server, kid, sid=None, header=()):
+    def __init__(self, server, kid, sid=None, header=(), base=""):
         self.sid = sid or uuid.uuid4().hex
         header = [*header] + ([f"Authorization: token {server.token}"] if server.token else [])
         self.ws = websocket.create_connection(
-            f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}/api/kernels/{kid}/channels?session_id={self.sid}",
+            f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}{base}/api/kernels/{kid}/channels?session_id={self.sid}",
             header=header, timeout=DEADLINE, sslopt={"context": server.tls} if server.tls else None,
             skip_utf8_validation=True)      # json does that, and faster
         self.seen = []                      # every message, in order

@@ -1,7 +1,11 @@
 # what: the real server from outside: state, interrupts, deaths, walls, leaks, supervision
 # tier: quick
 # timeout: 900
-# full adds: the long runs of the same tests (marked full)
+# full adds: the long runs of the same tests (marked full), nginx in front
 . "$(dirname "$0")/lib.sh"
+
+if full_tier && ! command -v nginx >/dev/null; then
+    apt-get install -y --no-install-recommends nginx-light >"$SUITE_TMP/nginx.log" 2>&1 || broken "no nginx: see $SUITE_TMP/nginx.log"
+fi
 
 pytest_suite tests/blackbox
