@@ -72,9 +72,12 @@ class Channels:
         return msg_id
 
     def recv(self, timeout=DEADLINE):
-        self.ws.settimeout(timeout)
+        end = time.monotonic() + timeout
+        op = websocket.ABNF.OPCODE_PING     # of the server: one every 30 s is no message
         try:
-            op, data = self.ws.recv_data()
+            while op in (websocket.ABNF.OPCODE_PING, websocket.ABNF.OPCODE_PONG):
+                self.ws.settimeout(max(0.01, end - time.monotonic()))
+                op, data = self.ws.recv_data(control_frame=True)
         except websocket.WebSocketTimeoutException:
             raise TimeoutError("no message") from None
         except (websocket.WebSocketException, OSError) as e:
