@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -320,4 +321,34 @@ void listen_close(struct listen_sockets *l)
         closep(&s->fd);
     }
     l->count = 0;
+}
+
+static unsigned other_port(unsigned port, unsigned number, unsigned retries)
+{
+    enum { IN_ORDER = 5, PORT_MIN = 1024, PORT_MAX = 65535 };
+    uint32_t chance = 0;
+    long candidate = (long)port + number;
+
+    if (number > IN_ORDER && getrandom(&chance, sizeof chance, 0) == sizeof chance)
+        candidate = (long)port - 2L * retries + (long)(chance % (4 * retries + 1));
+    return candidate < PORT_MIN ? PORT_MIN : candidate > PORT_MAX ? PORT_MAX : (unsigned)candidate;
+}
+
+int listen_near(const char *text, unsigned retries, const struct listen_access *access,
+                struct listen_sockets *ret, struct err *e)
+{
+    const char *colon = strrchr(text, ':');
+
+    if (retries > 0 && (strchr(text, ',') != NULL || unix_path(text) != NULL))
+        return err_set(e, EINVAL, "option --port-retries: goes with one address and port only");
+    int rc = listen_open(text, access, ret, e);
+    for (unsigned i = 1; i <= retries && (rc == -EADDRINUSE || rc == -EACCES); i++) {
+        autofree char *other = NULL;
+
+        if (asprintf(&other, "%.*s:%u", (int)(colon - text), text,
+                     other_port((unsigned)strtoul(colon + 1, NULL, 10), i, retries)) < 0)
+            return err_set(e, ENOMEM, "no memory");
+        rc = listen_open(other, access, ret, e);
+    }
+    return rc;
 }

@@ -140,7 +140,8 @@ static int open_sockets(struct server *s, struct err *e)
     int rc = listen_access_read(s->options.listen_mode, s->options.listen_group, &access, e);
 
     if (rc == 0)
-        rc = listen_open(s->options.listen, &access, &s->listen, e);
+        rc = listen_near(s->options.listen, (unsigned)s->options.port_retries, &access, &s->listen,
+                         e);
     for (unsigned i = 0; i < s->listen.count && rc == 0; i++) {
         autofree char *before = s->addresses;
 
@@ -279,11 +280,14 @@ int command_serve(int argc, char **argv)
         status = EXIT_USAGE;
     } else if (s.options.help) {
         serve_options_help();
+    } else if (s.options.help_kernel_gateway) {
+        kgsettings_print(stdout);
     } else if (prepare(&s, &e) < 0) {
         fprintf(stderr, "holdcell serve: %s\n", e.msg);
         status = e.code == EINVAL ? EXIT_USAGE : 1;
     } else {
         setup_log(&s.options);
+        serve_options_warn();
         warn_of_missing_kernels(&s);
         status = run(&s);
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "err.h"
 #include "options.h"
 #include "optionvalue.h"
@@ -29,6 +30,10 @@
     {                                                                                       \
         name, metavar, OPTION_MILLI, offsetof(struct serve_options, member), min, max, help \
     }
+#define GROUP(name)                             \
+    {                                           \
+        name, NULL, OPTION_GROUP, 0, 0, 0, NULL \
+    }
 #define LATER(name)                             \
     {                                           \
         name, NULL, OPTION_LATER, 0, 0, 0, NULL \
@@ -36,8 +41,15 @@
 
 static const struct option_spec specs[] = {
     FLAG("help", help, "show this list"),
+    FLAG("help-kernel-gateway", help_kernel_gateway,
+         "show what names of Jupyter Kernel Gateway's settings mean here"),
+
+    GROUP("Where, and for whom"),
     TEXT("listen", "ADDR:PORT,...", listen,
          "where to listen (127.0.0.1:8888); [::1]:PORT and unix:/PATH too"),
+    TEXT("ip", "ADDR", ip, "another way to say --listen ADDR:PORT (127.0.0.1)"),
+    NUMBER("port", "PORT", port, 0, 65535, "likewise (8888)"),
+    NUMBER("port-retries", "N", port_retries, 0, 1000, "other ports to try when it is in use (0)"),
     TEXT("listen-mode", "MODE", listen_mode, "of Unix sockets: who may connect (0660)"),
     TEXT("listen-group", "GROUP", listen_group, "of Unix sockets (root)"),
     TEXT("trusted-proxy", "CIDR,...", trusted_proxy,
@@ -50,12 +62,15 @@ static const struct option_spec specs[] = {
          "who may ask, one a line with hashes of tokens; read again at SIGHUP"),
     FLAG("no-auth", no_auth, "ask for no token; on loopback only"),
     TEXT("base-url", "PATH", base_url, "prefix of all routes (/)"),
+
+    GROUP("This instance"),
     TEXT("state-dir", "DIR", state_dir, "state of this instance (/var/lib/holdcell/PORT)"),
     TEXT("runtime", "DIR", runtime,
          "the Python runtime that kernels get (the one beside this build)"),
     TEXT("cgroup-parent", "PATH", cgroup_parent,
          "cgroup to work below, v2 only (chosen by what the host offers)"),
 
+    GROUP("Kernels"),
     TEXT("kernel-path", "DIR:...", kernel_path, "data directories with kernels/NAME/kernel.json"),
     TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs (all)"),
     TEXT("default-kernel", "NAME", default_kernel, "kernelspec when a client names none (python3)"),
@@ -73,24 +88,28 @@ static const struct option_spec specs[] = {
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 
-    MILLI("cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
-          "end kernels idle so long and without a client; 0: never (0)"),
     NUMBER("prespawn", "N", prespawn, 0, 1000, "kernels to start with the server (0)"),
     TEXT("seed-notebook", "FILE", seed_notebook,
          "notebook whose code cells each kernel of its kernelspec runs first"),
     MILLI("seed-timeout", "SECONDS", seed_timeout_ms, 1, 86400000,
-          "for all of the seed notebook, from the start of the kernel (60)"),
+          "time for the seed notebook, from the start of the kernel (60)"),
+
+    GROUP("Ends of idle kernels"),
+    MILLI("cull-idle-timeout", "SECONDS", cull_idle_timeout_ms, 0, 31622400000,
+          "end kernels idle so long and without a client; 0: never (0)"),
     MILLI("cull-interval", "SECONDS", cull_interval_ms, 100, 86400000,
           "pause between two looks for idle kernels (300)"),
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
     FLAG("cull-busy", cull_busy, "cull also kernels that are at work"),
 
+    GROUP("TLS"),
     TEXT("tls-cert", "FILE", tls_cert,
          "serve https: certificate and chain, PEM; SIGHUP reads again"),
     TEXT("tls-key", "FILE", tls_key, "its private key, PEM, unencrypted (beside the certificate)"),
     TEXT("tls-client-ca", "FILE", tls_client_ca,
          "ask clients for a certificate of these authorities, PEM"),
 
+    GROUP("Browsers"),
     TEXT("allow-origin", "ORIGIN", allow_origin, "CORS: origin that browsers may come from, or *"),
     TEXT("allow-credentials", "VALUE", allow_credentials, "CORS: Access-Control-Allow-Credentials"),
     TEXT("allow-headers", "VALUE", allow_headers, "CORS: Access-Control-Allow-Headers"),
@@ -98,6 +117,7 @@ static const struct option_spec specs[] = {
     TEXT("expose-headers", "VALUE", expose_headers, "CORS: Access-Control-Expose-Headers"),
     TEXT("cors-max-age", "SECONDS", cors_max_age, "CORS: Access-Control-Max-Age"),
 
+    GROUP("Limits of a session"),
     NUMBER("memory-mb", "MIB", memory_mb, 64, 1 << 24, "memory of one session (2048)"),
     MILLI("cpus", "N", cpu_millis, 10, 4096000, "processor time of one session in cores (1)"),
     NUMBER("pids", "N", pids, 16, 1 << 22, "processes and threads of one session (256)"),
@@ -107,9 +127,11 @@ static const struct option_spec specs[] = {
     NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process (4096)"),
     TEXT("on-exit", "stop", on_exit, "kernels end with the server, the only value so far"),
 
+    GROUP("Limits of output"),
     NUMBER("iopub-msg-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
     NUMBER("iopub-data-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
 
+    GROUP("Log"),
     TEXT("log-format", "text|json", log_format, "one line per event on stderr, as this (text)"),
     TEXT("log-level", "LEVEL", log_level, "least level: debug, info, warn or error (info)"),
     TEXT("access-log", "LEVEL", access_log,
@@ -158,12 +180,36 @@ static char *take_variable(const char *name)
     return copy;
 }
 
-/* Order: option, file, HOLDCELL_TOKEN, KG_AUTH_TOKEN, chance. */
-static int choose_token(struct serve_options *o, struct err *e)
+/* What was said on the command line about tokens silences all that variables say. */
+static int weigh_tokens(const struct option_reader *r, struct serve_options *o, char **ours,
+                        char **jupyters, struct err *e)
 {
-    autofree char *ours = take_variable("HOLDCELL_TOKEN");
-    autofree char *jupyters = take_variable("KG_AUTH_TOKEN");
+    const struct option_mark *token = options_mark(r, "token");
+    const struct option_mark *file = options_mark(r, "token-file");
+    const struct option_mark *none = options_mark(r, "no-auth");
+    int said = token->rank == OPTION_BY_USER || file->rank == OPTION_BY_USER ||
+               none->rank == OPTION_BY_USER;
 
+    if (said && file->rank == OPTION_BY_ENVIRONMENT)
+        o->token_file = NULL;
+    if (said && none->rank == OPTION_BY_ENVIRONMENT)
+        o->no_auth = 0;
+    if (said) {
+        token_forget(ours);
+        token_forget(jupyters);
+        return 0;
+    }
+    if (*ours != NULL && *jupyters != NULL && strcmp(*ours, *jupyters) != 0)
+        return err_set(e, EINVAL, "HOLDCELL_TOKEN contradicts KG_AUTH_TOKEN");
+    const char *name = *ours != NULL ? "HOLDCELL_TOKEN" : "KG_AUTH_TOKEN";
+    if ((*ours != NULL || *jupyters != NULL) && (o->token_file != NULL || o->no_auth))
+        return err_set(e, EINVAL, "%s contradicts %s", name,
+                       o->no_auth ? "HOLDCELL_NO_AUTH" : "HOLDCELL_TOKEN_FILE");
+    return 0;
+}
+
+static int take_token(struct serve_options *o, char **ours, char **jupyters, struct err *e)
+{
     if (o->no_auth) {
         if (o->token != NULL || o->token_file != NULL || o->principals != NULL)
             return err_set(e, EINVAL,
@@ -184,18 +230,50 @@ static int choose_token(struct serve_options *o, struct err *e)
         o->token_live = stat(o->token_file, &st) == 0 && S_ISREG(st.st_mode);
         return o->token_live ? 0 : read_token_file(o->token_file, &o->token_text, e);
     }
-    if (ours != NULL || jupyters != NULL) {
-        const char *name = ours != NULL ? "HOLDCELL_TOKEN" : "KG_AUTH_TOKEN";
-        int rc = token_check(name, ours != NULL ? ours : jupyters, e);
+    if (*ours != NULL || *jupyters != NULL) {
+        const char *name = *ours != NULL ? "HOLDCELL_TOKEN" : "KG_AUTH_TOKEN";
+        int rc = token_check(name, *ours != NULL ? *ours : *jupyters, e);
 
         if (rc == 0)
-            o->token_text = ours != NULL ? take_ptr(ours) : take_ptr(jupyters);
+            o->token_text = *ours != NULL ? take_ptr(*ours) : take_ptr(*jupyters);
         return rc;
     }
     if (o->principals != NULL)
         return 0;
     o->token_made = 1;
     return token_random(&o->token_text, e);
+}
+
+static int choose_token(const struct option_reader *r, struct serve_options *o, struct err *e)
+{
+    char *ours = take_variable("HOLDCELL_TOKEN");
+    char *jupyters = take_variable("KG_AUTH_TOKEN");
+    int rc = weigh_tokens(r, o, &ours, &jupyters, e);
+
+    if (rc == 0)
+        rc = take_token(o, &ours, &jupyters, e);
+    token_forget(&ours);
+    token_forget(&jupyters);
+    return rc;
+}
+
+/* --listen, or --ip and --port: whichever comes from the higher source. */
+static int choose_listen(const struct option_reader *r, struct serve_options *o, struct err *e)
+{
+    const struct option_mark *whole = options_mark(r, "listen"), *ip = options_mark(r, "ip"),
+                             *port = options_mark(r, "port");
+    const struct option_mark *part = ip->rank > port->rank ? ip : port;
+
+    if (part->rank == OPTION_UNSET || whole->rank > part->rank)
+        return 0;
+    if (asprintf(&o->listen_text, "%s:%llu", o->ip, (unsigned long long)o->port) < 0) {
+        o->listen_text = NULL;
+        return err_set(e, ENOMEM, "no memory");
+    }
+    if (whole->rank == part->rank && strcmp(o->listen, o->listen_text) != 0)
+        return err_set(e, EINVAL, "%s contradicts %s", part->label, whole->label);
+    o->listen = o->listen_text;
+    return 0;
 }
 
 static int choose_base_url(struct serve_options *o, struct err *e)
@@ -217,7 +295,17 @@ static int choose_base_url(struct serve_options *o, struct err *e)
     return 0;
 }
 
-static int check_values(const struct serve_options *o, struct err *e)
+/* A value from elsewhere than the command line is told with where it is from. */
+static int wrong_value(const struct option_reader *r, const char *option, struct err *e)
+{
+    const struct option_mark *m = options_mark(r, option);
+
+    if (m->rank == OPTION_BY_ENVIRONMENT)
+        err_wrap(e, "%s", m->label);
+    return -EINVAL;
+}
+
+static int check_values(const struct option_reader *r, const struct serve_options *o, struct err *e)
 {
     const struct {
         const char *option, *value;
@@ -242,7 +330,7 @@ static int check_values(const struct serve_options *o, struct err *e)
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         if (values[i].examine(values[i].option, values[i].value, e) < 0)
-            return -EINVAL;
+            return wrong_value(r, values[i].option, e);
     }
     if (o->tls_cert == NULL && (o->tls_key != NULL || o->tls_client_ca != NULL))
         return err_set(e, EINVAL, "option --%s: there is no --tls-cert",
@@ -271,18 +359,15 @@ static int check_old_switch(const struct serve_options *o, struct err *e)
 /* The value of --token must not stay where every user of the host can read it. */
 static void wipe_token(int argc, char **argv)
 {
-    static const char name[] = "--token";
-    size_t n = sizeof name - 1;
-
     for (int i = 1; i < argc; i++) {
-        char *value = NULL;
+        const char *name = argv[i] + strspn(argv[i], "-");
+        size_t n = strcspn(name, "=");
+        char *value = argv[i] + (name - argv[i]) + n;
 
-        if (strncmp(argv[i], name, n) != 0)
+        if (!((n == 5 && strncmp(name, "token", n) == 0) ||
+              (n == 27 && strncmp(name, "KernelGatewayApp.auth_token", n) == 0)))
             continue;
-        if (argv[i][n] == '=')
-            value = argv[i] + n + 1;
-        else if (argv[i][n] == '\0' && i + 1 < argc)
-            value = argv[++i];
+        value = *value == '=' ? value + 1 : i + 1 < argc ? argv[++i] : NULL;
         if (value != NULL)
             memset(value, 'x', strlen(value));
     }
@@ -302,6 +387,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
     *ret = (struct serve_options){
         .listen = "127.0.0.1:8888",
         .orphan_timeout_s = SERVE_UNSET,
+        .ip = "127.0.0.1",
+        .port = 8888,
         .kernel_info_timeout_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
         .seed_timeout_ms = SERVE_UNSET,
@@ -318,19 +405,37 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
     };
     ret->storage = copy_arguments(argc, argv);
     wipe_token(argc, argv);
-    int rc = options_parse(specs, SPEC_COUNT, argc, ret->storage, ret, NULL, e);
-    if (rc < 0 || ret->help)
+    struct option_mark marks[SPEC_COUNT];
+    const struct option_reader r = { .specs = specs,
+                                     .count = SPEC_COUNT,
+                                     .out = ret,
+                                     .marks = marks,
+                                     .foreign = kgsettings_flag,
+                                     .foreign_arg = &ret->kg };
+
+    memset(marks, 0, sizeof marks);
+    ret->kg.reader = &r;
+    int rc = options_read(&r, argc, ret->storage, e);
+    if (rc < 0 || ret->help || ret->help_kernel_gateway)
         return rc < 0 ? rc : 0;
+    rc = environment_read(&r, e);
+    if (rc == 0)
+        rc = kgsettings_environment(&ret->kg, e);
+    ret->kg.reader = NULL;
+    if (rc == 0)
+        rc = choose_listen(&r, ret, e);
+    if (rc < 0)
+        return rc;
     if (strcmp(ret->on_exit, "keep") == 0)
         return err_set(e, EINVAL, "option --on-exit: 'keep' is not supported yet");
     if (strcmp(ret->on_exit, "stop") != 0)
         return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
-    rc = check_values(ret, e);
+    rc = check_values(&r, ret, e);
     if (rc == 0)
         rc = check_old_switch(ret, e);
     if (rc == 0)
         rc = choose_base_url(ret, e);
-    return rc < 0 ? rc : choose_token(ret, e);
+    return rc < 0 ? rc : choose_token(&r, ret, e);
 }
 
 void serve_options_free(struct serve_options *o)
@@ -344,7 +449,16 @@ void serve_options_free(struct serve_options *o)
         explicit_bzero(o->token_text, strlen(o->token_text));
     free(o->token_text);
     free(o->base_text);
+    free(o->listen_text);
+    kgsettings_free(&o->kg);
     *o = (struct serve_options){ 0 };
+}
+
+void serve_options_warn(void)
+{
+    const struct option_reader r = { .specs = specs, .count = SPEC_COUNT };
+
+    environment_warn(&r);
 }
 
 void serve_options_help(void)
@@ -352,6 +466,7 @@ void serve_options_help(void)
     printf(
         "usage: holdcell serve [OPTION...]\n\n"
         "Serves Jupyter kernels, each in a sandbox of its own, until SIGINT or SIGTERM. Runs as\n"
-        "root. Defaults in parentheses.\n\n");
+        "root. Defaults in parentheses. Each option is a variable too: --max-kernels is\n"
+        "HOLDCELL_MAX_KERNELS. The command line comes before the environment.\n\n");
     options_help(specs, SPEC_COUNT, stdout);
 }

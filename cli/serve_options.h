@@ -9,13 +9,17 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "kgsettings.h"
 
 struct err;
 
 struct serve_options {
-    int help;
-    const char *listen, *listen_mode, *listen_group;
+    int help, help_kernel_gateway;
+    const char *listen; /* also put together of ip and port */
+    const char *listen_mode, *listen_group;
     const char *trusted_proxy, *allow_hosts;
+    const char *ip;
+    uint64_t port, port_retries;
     const char *token, *token_file, *principals;
     int no_auth;
     const char *tls_cert, *tls_key, *tls_client_ca;
@@ -40,20 +44,23 @@ struct serve_options {
     const char *on_exit;
     uint64_t ignored_rate; /* --iopub-*-rate: 0 */
 
-    int token_made;   /* 1: a random token was made, to be told to the user */
-    char **storage;   /* owned: copies of argv that the strings above borrow */
-    char *token_text; /* owned: token from environment or chance, or from what is no plain file */
-    int token_live;   /* 1: token_file is a plain file, read when the settings are written */
-    char *base_text;  /* owned: base URL with its final slash */
+    int token_made;    /* 1: a random token was made, to be told to the user */
+    char **storage;    /* owned: copies of argv that the strings above borrow */
+    char *token_text;  /* owned: token from environment or chance, or from what is no plain file */
+    int token_live;    /* 1: token_file is a plain file, read when the settings are written */
+    char *base_text;   /* owned: base URL with its final slash */
+    char *listen_text; /* owned: of ip and port */
+    struct kgsettings kg; /* owned: values of names of Jupyter Kernel Gateway */
 };
 
 #define SERVE_UNSET UINT64_MAX
 
-/* Reads argv (argv[0] is the subcommand), wipes the token there and in the
- * environment, and checks what can be checked without touching the system.
- * -EINVAL names the option. */
+/* Reads argv (argv[0] is the subcommand) and the environment, wipes the token in both,
+ * and checks what can be checked without touching the system. -EINVAL names the
+ * option, or what its value came from. */
 int serve_options_read(int argc, char **argv, struct serve_options *ret, struct err *e) MUST_CHECK;
 void serve_options_free(struct serve_options *o); /* wipes the token */
 void serve_options_help(void);
+void serve_options_warn(void); /* of variables that are no options; in the log */
 
 #endif

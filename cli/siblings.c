@@ -33,18 +33,17 @@ static int is_runtime(const char *path)
 
 static int find_runtime(const char *option, const char *bin, char out[PATH_MAX], struct err *e)
 {
-    const char *variable = getenv("HOLDCELL_RUNTIME");
-    const char *given = option != NULL ? option : variable;
     char beside[PATH_MAX];
     int n = snprintf(beside, sizeof beside, "%s/../runtime", bin);
     const char *places[] = { n < PATH_MAX ? beside : bin, "/opt/holdcell/runtime/current" };
 
-    if (given != NULL && *given != '\0') {
-        if (!is_runtime(given))
+    if (option != NULL && *option != '\0') {
+        if (!is_runtime(option))
             return err_set(e, ENOENT,
-                           "%s: no runtime at '%.120s' (bin/python3, share/jupyter/kernels)",
-                           option != NULL ? "option --runtime" : "HOLDCELL_RUNTIME", given);
-        return realpath(given, out) != NULL ? 0 : err_sys(e, errno, "runtime '%.120s'", given);
+                           "option --runtime: no runtime at '%.120s' (bin/python3, "
+                           "share/jupyter/kernels)",
+                           option);
+        return realpath(option, out) != NULL ? 0 : err_sys(e, errno, "runtime '%.120s'", option);
     }
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (is_runtime(places[i]) && realpath(places[i], out) != NULL)

@@ -38,3 +38,11 @@ int token_random(char **ret, struct err *e)
     explicit_bzero(text, sizeof text);
     return 0;
 }
+
+void token_forget(char **token)
+{
+    if (*token != NULL)
+        explicit_bzero(*token, strlen(*token));
+    free(*token);
+    *token = NULL;
+}

@@ -12,6 +12,9 @@ enum { TOKEN_MAX = 512 };
 int token_check(const char *what, const char *token, struct err *e) MUST_CHECK;
 
 /* 192 random bits as text. Caller frees. */
+/* Wipes and frees; leaves NULL. */
+void token_forget(char **token);
+
 int token_random(char **ret, struct err *e) MUST_CHECK;
 
 #endif

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "err.h"
 
-#define NAME_MAX_LEN 40
+#define NAME_MAX_LEN 80
 
-/* Levenshtein distance of two short names; used only to say «did you mean». */
-static unsigned distance(const char *a, const char *b)
+/* Levenshtein. */
+unsigned options_distance(const char *a, const char *b)
 {
     unsigned row[NAME_MAX_LEN + 1];
     size_t n = strnlen(b, NAME_MAX_LEN);
@@ -43,9 +44,9 @@ static int unknown(const struct option_spec *specs, size_t count, const char *na
     unsigned best = strlen(name) < 4 ? (unsigned)strlen(name) : 4;
 
     for (size_t i = 0; i < count; i++) {
-        unsigned d = distance(name, specs[i].name);
+        unsigned d = options_distance(name, specs[i].name);
 
-        if (d < best) {
+        if (specs[i].kind != OPTION_GROUP && d < best) {
             best = d;
             nearest = specs[i].name;
         }
@@ -71,18 +72,20 @@ static const char *bound_text(uint64_t value, enum option_kind kind, char out[BO
     return out;
 }
 
-static int out_of_range(const struct option_spec *s, const char *text, struct err *e)
+static int out_of_range(const struct option_spec *s, const char *label, const char *text,
+                        struct err *e)
 {
     char min[BOUND_TEXT], max[BOUND_TEXT];
 
     if (s->min == s->max)
-        return err_set(e, EINVAL, "option --%s: '%s' is not %s, the only value so far", s->name,
-                       text, bound_text(s->min, s->kind, min));
-    return err_set(e, EINVAL, "option --%s: '%s' is not in %s..%s", s->name, text,
+        return err_set(e, EINVAL, "%s: '%s' is not %s, the only value so far", label, text,
+                       bound_text(s->min, s->kind, min));
+    return err_set(e, EINVAL, "%s: '%s' is not in %s..%s", label, text,
                    bound_text(s->min, s->kind, min), bound_text(s->max, s->kind, max));
 }
 
-static int parse_number(const struct option_spec *s, const char *text, uint64_t *ret, struct err *e)
+static int parse_number(const struct option_spec *s, const char *label, const char *text,
+                        uint64_t *ret, struct err *e)
 {
     uint64_t value = 0;
     unsigned decimals = 0;
@@ -101,36 +104,120 @@ static int parse_number(const struct option_spec *s, const char *text, uint64_t 
         decimals += decimals > 0;
     }
     if (*p != '\0' || p == text)
-        return err_set(e, EINVAL, "option --%s: '%s' is not a number", s->name, text);
+        return err_set(e, EINVAL, "%s: '%s' is not a number", label, text);
     if (s->kind == OPTION_MILLI) {
         for (unsigned have = decimals > 0 ? decimals - 1 : 0; have < 3; have++)
             value *= 10;
     }
     if (value < s->min || value > s->max)
-        return out_of_range(s, text, e);
+        return out_of_range(s, label, text, e);
     *ret = value;
     return 0;
 }
 
-static int store(const struct option_spec *s, const char *value, void *out, struct err *e)
+int options_truth(const char *value, int *ret)
+{
+    static const char *const words[] = { "0", "1", "false", "true", "no", "yes", "off", "on" };
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcasecmp(value, words[i]) == 0) {
+            *ret = (int)(i % 2);
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+/* value NULL: a flag of the command line. */
+static int store(const struct option_spec *s, const char *label, const char *value, void *out,
+                 struct err *e)
 {
     char *member = (char *)out + s->offset;
 
     switch (s->kind) {
     case OPTION_FLAG:
-        *(int *)(void *)member = 1;
+        if (value == NULL)
+            *(int *)(void *)member = 1;
+        else if (options_truth(value, (int *)(void *)member) < 0)
+            return err_set(e, EINVAL, "%s: '%s' is none of true, false, 1, 0", label, value);
         return 0;
     case OPTION_STRING:
         *(const char **)(void *)member = value;
         return 0;
     case OPTION_NUMBER:
     case OPTION_MILLI:
-        return parse_number(s, value, (uint64_t *)(void *)member, e);
+        return parse_number(s, label, value, (uint64_t *)(void *)member, e);
     case OPTION_LATER:
+    case OPTION_GROUP:
         break;
     }
-    return err_set(e, EINVAL, "option --%s is not supported yet", s->name);
+    return err_set(e, EINVAL, "%s is not supported yet", label);
 }
+
+static const struct option_spec *find(const struct option_spec *specs, size_t count,
+                                      const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (specs[i].kind != OPTION_GROUP && strcmp(specs[i].name, name) == 0)
+            return &specs[i];
+    }
+    return NULL;
+}
+
+/* ---- sources ---- */
+
+const struct option_mark *options_mark(const struct option_reader *r, const char *name)
+{
+    const struct option_spec *s = find(r->specs, r->count, name);
+
+    check(s != NULL);
+    return &r->marks[s - r->specs];
+}
+
+static int is_same(const struct option_spec *s, const char *a, const char *b)
+{
+    uint64_t m = 0, n = 0;
+    int p = 1, q = 1;
+
+    if (s->kind == OPTION_FLAG)
+        return (a == NULL || options_truth(a, &p) == 0) &&
+               (b == NULL || options_truth(b, &q) == 0) && p == q;
+    if (s->kind == OPTION_STRING)
+        return strcmp(a, b) == 0;
+    return parse_number(s, "", a, &m, NULL) == 0 && parse_number(s, "", b, &n, NULL) == 0 && m == n;
+}
+
+static int set(const struct option_reader *r, const struct option_spec *s, const char *label,
+               enum option_rank rank, const char *value, struct err *e)
+{
+    struct option_mark *m = &r->marks[s - r->specs];
+
+    if (m->rank > rank)
+        return 0;
+    if (m->rank == rank && strcmp(m->label, label) != 0) {
+        if (is_same(s, m->value, value))
+            return 0;
+        return err_set(e, EINVAL, "%s contradicts %s", label, m->label);
+    }
+    int rc = store(s, label, value, r->out, e);
+    if (rc < 0)
+        return rc;
+    m->rank = rank;
+    m->value = value;
+    snprintf(m->label, sizeof m->label, "%s", label);
+    return 0;
+}
+
+int options_set(const struct option_reader *r, const char *name, const char *label,
+                enum option_rank rank, const char *value, struct err *e)
+{
+    const struct option_spec *s = find(r->specs, r->count, name);
+
+    check(s != NULL && value != NULL);
+    return set(r, s, label, rank, value, e);
+}
+
+/* ---- the command line ---- */
 
 /* `--token --listen ...`: somebody forgot the value. */
 static int take_value(const struct option_spec *s, const char *next, struct err *e)
@@ -145,45 +232,87 @@ static int take_value(const struct option_spec *s, const char *next, struct err 
     return 0;
 }
 
-int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, void *out,
-                  const char **ret_rest, struct err *e)
+struct word { /* of the command line, taken apart */
+    char name[NAME_MAX_LEN + 1];
+    const char *value, *next; /* behind its '='; the word after it; or NULL */
+};
+
+/* 0: it is no option. */
+static int split(const char *text, const char *next, struct word *ret)
+{
+    const char *word = strcmp(text, "-h") == 0 ? "--help" : text;
+    /* -Class.trait=value: one dash is enough for those who wrote configuration for Jupyter */
+    size_t dashes = strncmp(word, "--", 2) == 0 ? 2 : word[0] == '-' && word[1] != '\0' ? 1 : 0;
+    const char *equals = strchr(word, '=');
+    size_t n = equals != NULL ? (size_t)(equals - word) : strlen(word);
+
+    snprintf(ret->name, sizeof ret->name, "%.*s", (int)(n - dashes), word + dashes);
+    ret->value = equals != NULL ? equals + 1 : NULL;
+    ret->next = next;
+    return (int)dashes;
+}
+
+/* Takes an option of the table; *ret_used: also the next word. */
+static int take(const struct option_reader *r, const struct option_spec *s, const struct word *w,
+                int *ret_used, struct err *e)
+{
+    const char *value = w->value;
+    char label[OPTION_LABEL];
+
+    snprintf(label, sizeof label, "option --%s", s->name);
+    if (s->kind == OPTION_FLAG && value != NULL)
+        return err_set(e, EINVAL, "%s takes no value", label);
+    if (s->kind != OPTION_FLAG && s->kind != OPTION_LATER && value == NULL) {
+        value = w->next;
+        *ret_used = 1;
+        if (take_value(s, value, e) < 0)
+            return -EINVAL;
+    }
+    return r->marks != NULL ? set(r, s, label, OPTION_BY_USER, value, e)
+                            : store(s, label, value, r->out, e);
+}
+
+static int read_words(const struct option_reader *r, int argc, char **argv, const char **ret_rest,
+                      struct err *e)
 {
     int rest = 0;
 
     for (int i = 1; i < argc; i++) {
-        char name[NAME_MAX_LEN + 1];
-        const char *word = strcmp(argv[i], "-h") == 0 ? "--help" : argv[i];
+        struct word w;
+        int used = 0, rc = 0;
+        int dashes = split(argv[i], i + 1 < argc ? argv[i + 1] : NULL, &w);
 
-        if (strncmp(word, "--", 2) != 0) {
-            if (ret_rest == NULL)
-                return err_set(e, EINVAL, "unexpected argument '%s'", word);
-            ret_rest[rest++] = argv[i];
-            continue;
-        }
-        const char *equals = strchr(word, '=');
-        size_t n = equals != NULL ? (size_t)(equals - word) - 2 : strlen(word) - 2;
-        snprintf(name, sizeof name, "%.*s", (int)n, word + 2);
-
-        const struct option_spec *s = NULL;
-        for (size_t j = 0; j < count && n <= NAME_MAX_LEN; j++) {
-            if (strcmp(specs[j].name, name) == 0)
-                s = &specs[j];
-        }
-        if (s == NULL)
-            return unknown(specs, count, name, e);
-        const char *value = equals != NULL ? equals + 1 : NULL;
-        if (s->kind == OPTION_FLAG && value != NULL)
-            return err_set(e, EINVAL, "option --%s takes no value", s->name);
-        if (s->kind != OPTION_FLAG && s->kind != OPTION_LATER && value == NULL) {
-            value = i + 1 < argc ? argv[++i] : NULL;
-            if (take_value(s, value, e) < 0)
-                return -EINVAL;
-        }
-        int rc = store(s, value, out, e);
+        const struct option_spec *s = dashes == 2 ? find(r->specs, r->count, w.name) : NULL;
+        if (s != NULL)
+            rc = take(r, s, &w, &used, e);
+        else if (dashes > 0 && r->foreign != NULL)
+            rc = r->foreign(r->foreign_arg, w.name, w.value, w.next, &used, e);
         if (rc < 0)
             return rc;
+        if (s == NULL && rc == 0) {
+            if (dashes == 2)
+                return unknown(r->specs, r->count, w.name, e);
+            if (ret_rest == NULL)
+                return err_set(e, EINVAL, "unexpected argument '%s'", argv[i]);
+            ret_rest[rest++] = argv[i];
+        }
+        i += used;
     }
     return rest;
+}
+
+int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, void *out,
+                  const char **ret_rest, struct err *e)
+{
+    const struct option_reader r = { .specs = specs, .count = count, .out = out };
+
+    return read_words(&r, argc, argv, ret_rest, e);
+}
+
+int options_read(const struct option_reader *r, int argc, char **argv, struct err *e)
+{
+    check(r->marks != NULL);
+    return read_words(r, argc, argv, NULL, e);
 }
 
 static int left_side(const struct option_spec *s, char *out, size_t n)
@@ -200,10 +329,12 @@ void options_help(const struct option_spec *specs, size_t count, FILE *to)
     for (size_t i = 0; i < count; i++) {
         int n = left_side(&specs[i], left, sizeof left);
 
-        width = specs[i].kind != OPTION_LATER && n > width ? n : width;
+        width = specs[i].kind < OPTION_LATER && n > width ? n : width;
     }
     for (size_t i = 0; i < count; i++) {
-        if (specs[i].kind == OPTION_LATER)
+        if (specs[i].kind == OPTION_GROUP)
+            fprintf(to, "%s%s:\n", i > 0 ? "\n" : "", specs[i].name);
+        if (specs[i].kind >= OPTION_LATER)
             continue;
         left_side(&specs[i], left, sizeof left);
         fprintf(to, "  %-*s  %s\n", width, left, specs[i].help);

@@ -1,7 +1,7 @@
 /*
  * options - table-driven command-line options, filled into a struct. One table
- * per program; every later source of settings (file, environment) reads the
- * same table.
+ * per program; every other source of settings (the environment, names of another
+ * program) sets the same options through options_set().
  */
 #ifndef HC_OPTIONS_H
 #define HC_OPTIONS_H
@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_NUMBER, /* uint64_t member, decimal, min..max */
     OPTION_MILLI,  /* uint64_t member: a decimal number times 1000, e.g. 1.5 -> 1500 */
     OPTION_LATER,  /* a name of the contract that does not work yet: refused by name */
+    OPTION_GROUP,  /* no option: its name is a heading of the help text */
 };
 
 struct option_spec {
@@ -38,6 +39,48 @@ struct option_spec {
  * words, or -EINVAL naming the option. */
 int options_parse(const struct option_spec *specs, size_t count, int argc, char **argv, void *out,
                   const char **ret_rest, struct err *e) MUST_CHECK;
+
+enum { OPTION_LABEL = 96 };
+
+enum option_rank { OPTION_UNSET, OPTION_BY_ENVIRONMENT, OPTION_BY_USER };
+
+struct option_mark { /* where the value of an option came from */
+    enum option_rank rank;
+    char label[OPTION_LABEL]; /* as it was written: "option --x", "HOLDCELL_X" */
+    const char *value;        /* borrowed; NULL: a flag of the command line */
+};
+
+struct option_reader {
+    const struct option_spec *specs; /* borrowed, as all here */
+    size_t count;
+    void *out;
+    struct option_mark *marks; /* count of them, zeroed at first */
+    /* A name that the table has not. value: what stood behind '=', or NULL; next: the
+     * word that follows, or NULL. Returns 1 when it took it (*ret_used: next too),
+     * 0 when it knows it neither. */
+    int (*foreign)(void *arg, const char *name, const char *value, const char *next, int *ret_used,
+                   struct err *e);
+    void *foreign_arg;
+};
+
+/* As options_parse() with all words being options, and with marks. */
+int options_read(const struct option_reader *r, int argc, char **argv, struct err *e) MUST_CHECK;
+
+/* Sets the option of the table called name; value as text, of a flag a truth value.
+ * Does nothing when a source of higher rank has set it. Another value from the same
+ * rank under another label is an error, and so is a value that does not fit. value
+ * must outlive out. */
+int options_set(const struct option_reader *r, const char *name, const char *label,
+                enum option_rank rank, const char *value, struct err *e) MUST_CHECK;
+
+/* The mark of an option of the table. */
+const struct option_mark *options_mark(const struct option_reader *r, const char *name);
+
+/* 1, true, yes, on; 0, false, no, off, in any case: *ret. -EINVAL otherwise. */
+int options_truth(const char *value, int *ret) MUST_CHECK;
+
+/* Changes of one letter that lead from a to b: for «did you mean». */
+unsigned options_distance(const char *a, const char *b);
 
 /* One line per option that works. */
 void options_help(const struct option_spec *specs, size_t count, FILE *to);

@@ -326,7 +326,7 @@ def test_a_cgroup_parent_that_cannot_be_used_is_refused_by_the_name_of_the_optio
     assert re.search(rf'event=launcher_ends exit=1 text="start: --cgroup-parent:? *{why}', got.stderr), got.stderr
 
 
-LATER = ["prespawn", "seed-notebook", "iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
+LATER = ["iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
          "tls-client-ca"]
 
 
