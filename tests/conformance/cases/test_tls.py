@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from hconf import Conn, case
+from hconf.clients import nbclient, node, python
 from hconf.http import Closed, head
 from hconf.ws import ws_open
 from hconf.util import ch
@@ -21,7 +22,7 @@ def certs(tmp_path_factory):
     top = tmp_path_factory.mktemp("certs")
     cert, key, own, own_key, request = (str(top / n) for n in ("ca.pem", "ca.key", "me.pem", "me.key", "me.csr"))
     openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-            "-keyout", key, "-out", cert)
+            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", cert)
     openssl("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=me", "-keyout", own_key, "-out", request)
     openssl("x509", "-req", "-in", request, "-CA", cert, "-CAkey", key, "-CAcreateserial", "-days", "2", "-out", own)
     return {"CERT": cert, "KEY": key, "own": own, "own_key": own_key}
@@ -48,3 +49,31 @@ def test_a_client_without_a_certificate_is_refused(server_with, certs):
         with Conn(s, tls=context) as c:         # with TLS 1.3 the client hears of it after its handshake
             c.send(head(s, "GET", "/api"))
             c.response()
+
+
+# Clients that check the certificate.
+
+@case("tls-03", 18, timeout=90)
+def test_jupyter_kernel_client_over_https(server_with, certs):
+    s = server_with(CERT=certs["CERT"], KEY=certs["KEY"])
+    out = python("""
+        import json, os
+        from jupyter_kernel_client import JupyterKernelClient
+        with JupyterKernelClient(server_url=os.environ["URL"], token=os.environ["TOK"]) as k:
+            print(json.dumps(k.execute("6 * 7")))
+        """, URL=s.url, TOK=s.token, REQUESTS_CA_BUNDLE=certs["CERT"], SSL_CERT_FILE=certs["CERT"])
+    assert out["status"] == "ok" and out["outputs"][0]["data"]["text/plain"] == "42"
+
+
+@case("tls-04", 18, timeout=90)
+def test_nbclient_over_https(server_with, certs):
+    s = server_with(TOKEN="", CERT=certs["CERT"], KEY=certs["KEY"])
+    out = nbclient(s, ["2 * 21"], SSL_CERT_FILE=certs["CERT"])
+    assert out["err"] is None and out["outputs"][0][0]["data"]["text/plain"] == "42"
+
+
+@case("tls-05", 18, timeout=90)
+def test_jupyterlab_services_over_https(server_with, certs):
+    s = server_with(CERT=certs["CERT"], KEY=certs["KEY"])
+    out = node(s, "kernel", NODE_EXTRA_CA_CERTS=certs["CERT"])
+    assert out["one"]["result"] == "42" and out["one"]["status"] == "ok"
