@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "httphead.h"
 
 enum { HEADER_MAX = 4096 };
 
@@ -142,4 +143,11 @@ int optionvalue_variables(const char *option, const char *value, struct err *e)
         return 0;
     return err_set(e, EINVAL, "option --%s: '%.80s' is not a list of names of variables, NAME,NAME",
                    option, value);
+}
+
+int optionvalue_header_name(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || (strlen(value) <= 64 && http_is_token(view_cstr(value))))
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.64s' is not the name of a header", option, value);
 }

@@ -13,6 +13,9 @@ struct err;
 /* The value of an HTTP header: no control character, no end of line. */
 int optionvalue_header(const char *option, const char *value, struct err *e) MUST_CHECK;
 
+/* The name of an HTTP header. */
+int optionvalue_header_name(const char *option, const char *value, struct err *e) MUST_CHECK;
+
 /* `*`, or scheme://host[:port] as browsers send it. */
 int optionvalue_origin(const char *option, const char *value, struct err *e) MUST_CHECK;
 

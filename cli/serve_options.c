@@ -54,6 +54,10 @@ static const struct option_spec specs[] = {
     TEXT("listen-group", "GROUP", listen_group, "of Unix sockets (root)"),
     TEXT("trusted-proxy", "CIDR,...", trusted_proxy,
          "proxies whose X-Forwarded-* count; `unix`: by Unix sockets (none)"),
+    TEXT("identity-header", "NAME", identity_header,
+         "header by which a trusted proxy names the user (none)"),
+    TEXT("identity-unknown", "WORD", identity_unknown,
+         "users without a line in --principals: refuse, create (refuse)"),
     TEXT("allow-hosts", "NAME,...", allow_hosts,
          "with --no-auth: names beside localhost that clients may use"),
     TEXT("token", "TOKEN", token, "what clients must present (random, printed at the start)"),
@@ -295,6 +299,22 @@ static int choose_base_url(struct serve_options *o, struct err *e)
     return 0;
 }
 
+static int check_identity(const struct serve_options *o, struct err *e)
+{
+    const char *unknown = o->identity_unknown;
+
+    if (unknown != NULL && o->identity_header == NULL)
+        return err_set(e, EINVAL, "option --identity-unknown: --identity-header is not given");
+    if (unknown != NULL && strcmp(unknown, "refuse") != 0 && strcmp(unknown, "create") != 0)
+        return err_set(e, EINVAL, "option --identity-unknown: '%.32s' is not refuse or create",
+                       unknown);
+    if (o->identity_header != NULL && o->trusted_proxy == NULL)
+        return err_set(e, EINVAL, "option --identity-header: --trusted-proxy names no proxy");
+    if (o->identity_header != NULL && o->no_auth)
+        return err_set(e, EINVAL, "option --identity-header contradicts --no-auth");
+    return 0;
+}
+
 /* A value from elsewhere than the command line is told with where it is from. */
 static int wrong_value(const struct option_reader *r, const char *option, struct err *e)
 {
@@ -312,6 +332,7 @@ static int check_values(const struct option_reader *r, const struct serve_option
         int (*examine)(const char *option, const char *value, struct err *e);
     } values[] = {
         { "seed-notebook", o->seed_notebook, optionvalue_file },
+        { "identity-header", o->identity_header, optionvalue_header_name },
         { "allowed-kernels", o->allowed_kernels, optionvalue_kernels },
         { "default-kernel", o->default_kernel, optionvalue_kernels },
         { "force-kernel", o->force_kernel, optionvalue_kernels },
@@ -341,7 +362,7 @@ static int check_values(const struct option_reader *r, const struct serve_option
                        (unsigned long long)o->prespawn, (unsigned long long)o->max_kernels);
     if (o->state_dir != NULL && o->state_dir[0] == '\0')
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
-    return 0;
+    return check_identity(o, e);
 }
 
 /* Jupyter's switch believes everybody; here the proxies have names. */

@@ -20,6 +20,7 @@ struct serve_options {
     const char *trusted_proxy, *allow_hosts;
     const char *ip;
     uint64_t port, port_retries;
+    const char *identity_header, *identity_unknown;
     const char *token, *token_file, *principals;
     int no_auth;
     const char *tls_cert, *tls_key, *tls_client_ca;

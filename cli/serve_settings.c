@@ -60,6 +60,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "env-allow", o->env_allow },
         { "allow-hosts", o->allow_hosts },
         { "trusted-proxy", o->trusted_proxy },
+        { "identity-header", o->identity_header },
+        { "identity-unknown", o->identity_unknown },
         { "allow-origin", o->allow_origin },
         { "allow-credentials", o->allow_credentials },
         { "allow-headers", o->allow_headers },

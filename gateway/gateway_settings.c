@@ -89,6 +89,8 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
         .base_url = settings_text(blob, "base-url", NULL),
         .version = HOLDCELL_VERSION,
         .allow_hosts = settings_text(blob, "allow-hosts", NULL),
+        .identity_header = settings_text(blob, "identity-header", NULL),
+        .identity_create = strcmp(settings_text(blob, "identity-unknown", ""), "create") == 0,
         .trusted_proxies = settings_text(blob, "trusted-proxy", NULL),
         .tls_cert = settings_text(blob, "tls-cert", NULL),
         .tls_key = settings_text(blob, "tls-key", NULL),

@@ -25,3 +25,10 @@ int principal_sees(const struct principal *p, const char *owner)
     return p->role == ROLE_OBSERVER &&
            (strcmp(p->observes, "*") == 0 || strcmp(p->observes, owner) == 0);
 }
+
+int principal_sees_all(const struct principal *p)
+{
+    if (p->role == ROLE_FULL)
+        return strcmp(p->name, PRINCIPAL_DEFAULT) == 0;
+    return p->role == ROLE_OBSERVER && strcmp(p->observes, "*") == 0;
+}

@@ -33,4 +33,7 @@ int principal_name_valid(const char *name, size_t n);
 /* 1 when p may read what owner has. Only the owner changes it. */
 int principal_sees(const struct principal *p, const char *owner);
 
+/* 1 when what is told of everybody may be told to p: the one of --token, an observer of all. */
+int principal_sees_all(const struct principal *p);
+
 #endif

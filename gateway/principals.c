@@ -155,6 +155,11 @@ const struct principal *principals_by_name(const struct principals *t, const cha
     return unless_expired(by_name(t, name), now_s);
 }
 
+int principals_has(const struct principals *t, const char *name)
+{
+    return by_name(t, name) != NULL;
+}
+
 uint64_t principals_next_expiry(const struct principals *t, uint64_t now_s)
 {
     uint64_t next = 0;

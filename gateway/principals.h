@@ -56,6 +56,9 @@ const struct principal *principals_by_token(const struct principals *t,
 const struct principal *principals_by_name(const struct principals *t, const char *name,
                                            uint64_t now_s);
 
+/* 1 also when it has expired. */
+int principals_has(const struct principals *t, const char *name);
+
 /* The first expiry after now_s; 0: none. */
 uint64_t principals_next_expiry(const struct principals *t, uint64_t now_s);
 

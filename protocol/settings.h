@@ -19,6 +19,8 @@
  *   allowed-kernels         comma list
  *   default-kernel force-kernel
  *   no-list-kernels         1
+ *   identity-header         name of the field by which trusted proxies name the user
+ *   identity-unknown        refuse | create
  *   max-kernels             number
  *   memory-mb cpu-millis pids disk-mb   numbers: limits of a session, where options set them
  *   env-allow               comma list of names a request may set

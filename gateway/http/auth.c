@@ -21,6 +21,8 @@ struct auth {
     int open;
     struct principals *principals;    /* owned */
     char *allow_origin, *allow_hosts; /* owned, never NULL */
+    char *identity_header;            /* owned; NULL */
+    int identity_create;
 };
 
 static uint64_t now_s(void)
@@ -49,6 +51,8 @@ int auth_new(const struct auth_config *config, struct auth **ret, struct err *e)
     a->open = config->open;
     a->allow_origin = xstrdup(config->allow_origin != NULL ? config->allow_origin : "");
     a->allow_hosts = xstrdup(config->allow_hosts != NULL ? config->allow_hosts : "");
+    a->identity_header = config->identity_header != NULL ? xstrdup(config->identity_header) : NULL;
+    a->identity_create = config->identity_create;
     a->principals = principals_new();
     rc = fill(a->principals, config, e);
     if (rc < 0)
@@ -65,6 +69,7 @@ struct auth *auth_free(struct auth *a)
     a->principals = principals_free(a->principals);
     free(a->allow_origin);
     free(a->allow_hosts);
+    free(a->identity_header);
     free(a);
     return NULL;
 }
@@ -99,7 +104,7 @@ static int presented(const struct http_head *head, uint8_t digest[PRINCIPAL_DIGE
 
     buf_init(&query, TOKEN_MAX);
     if (http_query_get(head->query, "token", &query, NULL) < 0)
-        return 0;
+        return -1;
     token = buf_len(&query) > 0 ? buf_view(&query) : header_token(head);
     found = token.n > 0 && principals_digest(token, digest);
     if (query.data != NULL)
@@ -107,16 +112,67 @@ static int presented(const struct http_head *head, uint8_t digest[PRINCIPAL_DIGE
     return found;
 }
 
-static int authenticated(const struct auth *a, const struct http_head *head, struct principal *ret,
-                         struct proof *proof)
-{
-    const struct principal *p;
+/* ---- in the name of others ------------------------------------------------ */
 
-    if (!presented(head, proof->digest))
+/* A name that a proxy gives. The principal of --token is the operator's own, and one
+ * whose time is over is not made anew. */
+static int by_identity(const struct auth *a, const char *name, struct principal *ret)
+{
+    const struct principal *p = principals_by_name(a->principals, name, now_s());
+
+    if (strcmp(name, PRINCIPAL_DEFAULT) == 0)
         return 0;
-    p = principals_by_token(a->principals, proof->digest, now_s());
+    if (p != NULL && p->role != ROLE_PROXY) {
+        *ret = *p;
+        return 1;
+    }
+    if (!a->identity_create || principals_has(a->principals, name))
+        return 0;
+    *ret = (struct principal){ .role = ROLE_FULL };
+    memcpy(ret->name, name, strlen(name) + 1);
+    return 1;
+}
+
+static int read_identity(const struct auth *a, const struct http_head *head, struct principal *ret,
+                         struct err *e)
+{
+    struct view name = http_value(head, a->identity_header);
+    char text[PRINCIPAL_NAME];
+
+    if (http_field_count(head, a->identity_header) != 1 ||
+        !principal_name_valid((const char *)name.p, name.n))
+        return err_set(e, HC_EAUTH, "the proxy names no user");
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    return by_identity(a, text, ret) ? 0 : err_set(e, HC_EAUTH, "this user is not known");
+}
+
+/* token: what presented() said; p: whose it is, or NULL. A token that is nobody's is
+ * never made good by the socket that it came through. */
+static int in_name_of(const struct auth *a, const struct http_head *head,
+                      const struct arrival *from, int token, const struct principal *p,
+                      struct principal *ret, struct proof *proof, struct err *e)
+{
+    int by_unix = token == 0 && from->peer.family == AF_UNIX;
+
+    if (a->identity_header == NULL || (p == NULL && !(by_unix && from->trusted)))
+        return err_set(e, HC_EAUTH, "a valid token is needed");
+    if (!from->trusted)
+        return err_set(e, HC_EAUTH, "this proxy is not among those that --trusted-proxy names");
+    proof->kind = p != NULL ? PROOF_PROXY : PROOF_UNIX;
+    return read_identity(a, head, ret, e);
+}
+
+static int authenticated(const struct auth *a, const struct http_head *head,
+                         const struct arrival *from, struct principal *ret, struct proof *proof,
+                         struct err *e)
+{
+    int token = presented(head, proof->digest);
+    const struct principal *p =
+        token > 0 ? principals_by_token(a->principals, proof->digest, now_s()) : NULL;
+
     if (p == NULL || p->role == ROLE_PROXY)
-        return 0;
+        return in_name_of(a, head, from, token, p, ret, proof, e) == 0;
     proof->kind = PROOF_TOKEN;
     *ret = *p;
     return 1;
@@ -130,12 +186,18 @@ static int same(const struct principal *a, const struct principal *b)
 
 int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof)
 {
-    const struct principal *now;
+    const struct principal *by = NULL;
+    struct principal now;
 
     if (proof->kind == PROOF_NONE)
         return 1;
-    now = principals_by_token(a->principals, proof->digest, now_s());
-    return now != NULL && same(now, p);
+    if (proof->kind != PROOF_UNIX)
+        by = principals_by_token(a->principals, proof->digest, now_s());
+    if (proof->kind == PROOF_TOKEN)
+        return by != NULL && same(by, p);
+    if (proof->kind == PROOF_PROXY && (by == NULL || by->role != ROLE_PROXY))
+        return 0;
+    return by_identity(a, p->name, &now) && same(&now, p);
 }
 
 uint64_t auth_next_expiry(const struct auth *a)
@@ -263,27 +325,32 @@ static int host_allowed(const struct auth *a, const struct arrival *from)
     return in_list(a->allow_hosts, name);
 }
 
+static int check_origin(const struct auth *a, const struct http_head *head,
+                        const struct arrival *from, int websocket, struct err *e)
+{
+    if (origin_allowed(a, head, from))
+        return 0;
+    err_set(e, EPERM, websocket ? "this Origin is not allowed" : "Not Found");
+    return websocket ? 403 : 404;
+}
+
 int auth_check(const struct auth *a, const struct http_head *head, const struct arrival *from,
                int websocket, int open, struct principal *ret, struct proof *proof, struct err *e)
 {
     *ret = (struct principal){ .name = PRINCIPAL_DEFAULT };
     *proof = (struct proof){ .kind = PROOF_NONE };
-    if (!a->open) {
-        if (authenticated(a, head, ret, proof))
-            return 0;
-        *ret = (struct principal){ .role = ROLE_NOBODY };
-        if (open)
-            return 0;
-        err_set(e, HC_EAUTH, "a valid token is needed");
-        return 401;
-    }
-    if (!host_allowed(a, from)) {
+    if (a->open && !host_allowed(a, from)) {
         err_set(e, EPERM, "this name of the server is not allowed (Host)");
         return 403;
     }
-    if (!origin_allowed(a, head, from)) {
-        err_set(e, EPERM, websocket ? "this Origin is not allowed" : "Not Found");
-        return websocket ? 403 : 404;
+    if (a->open)
+        return check_origin(a, head, from, websocket, e);
+    if (authenticated(a, head, from, ret, proof, e)) {
+        /* A browser sends the proxy's cookie with what any page makes it send, so the token
+         * that the proxy adds proves nothing of the page. */
+        return proof->kind == PROOF_TOKEN ? 0 : check_origin(a, head, from, websocket, e);
     }
-    return 0;
+    *ret = (struct principal){ .role = ROLE_NOBODY };
+    *proof = (struct proof){ .kind = PROOF_NONE };
+    return open ? 0 : 401;
 }

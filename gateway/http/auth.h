@@ -17,7 +17,10 @@ struct auth_config {
     const char *token;      /* of the principal "default"; NULL or "": it has none */
     const char *principals; /* text of the file (principals.h); NULL: there is none */
     struct principals_maxima maxima;
-    int open;                 /* no authentication */
+    int open; /* no authentication */
+    /* The field by which trusted proxies name the principal; NULL: none does. */
+    const char *identity_header;
+    int identity_create; /* a name that nobody has becomes a principal without limits of its own */
     const char *allow_origin; /* borrowed strings, copied */
     const char *allow_hosts;  /* comma list */
 };
@@ -30,6 +33,8 @@ struct auth *auth_free(struct auth *a); /* accepts NULL, returns NULL */
 enum proof_kind {
     PROOF_NONE, /* nothing was asked for */
     PROOF_TOKEN,
+    PROOF_PROXY, /* the token is a trusted proxy's, which named the principal */
+    PROOF_UNIX,  /* likewise, and its Unix socket stands for the token */
 };
 struct proof {
     enum proof_kind kind;

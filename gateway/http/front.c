@@ -163,6 +163,8 @@ static int auth_of(const struct front_config *config, struct auth **ret, struct 
         .open = set(config->token) == NULL && config->principals == NULL,
         .allow_origin = config->allow_origin,
         .allow_hosts = config->allow_hosts,
+        .identity_header = set(config->identity_header),
+        .identity_create = config->identity_create,
     };
 
     return auth_new(&c, ret, e);

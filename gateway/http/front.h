@@ -38,6 +38,9 @@ struct front_config {
     const char *allow_hosts;     /* comma list of further Host names for a server without a token */
     const char *trusted_proxies; /* a peer_list: whose X-Forwarded-* count (arrival.h) */
 
+    const char *identity_header; /* by which those proxies name the principal */
+    int identity_create;         /* also one that nobody knows */
+
     const char *access_log; /* accesslog_level_of() */
     int metrics_open;       /* /metrics asks for no token */
     struct health *health;  /* borrowed; NULL: always ready */

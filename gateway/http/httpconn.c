@@ -148,6 +148,8 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     }
     if (options)
         return 0;
+    h->request.principal = (struct principal){ .role = ROLE_NOBODY };
+    h->request.proof = (struct proof){ .kind = PROOF_NONE };
     status = (h->match.route->flags & ROUTE_PROBE) == ROUTE_PROBE
                  ? 0
                  : auth_check(h->server->auth, head, &h->arrival,
@@ -160,6 +162,11 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     if (found == 405) {
         err_set(e, HC_EPARSE, "Method Not Allowed");
         return 405;
+    }
+    if ((h->match.route->flags & ROUTE_ALL) && !principal_sees_all(&h->request.principal)) {
+        err_set(e, EPERM, "this tells of all principals: it is for '%s' and observers of '*'",
+                PRINCIPAL_DEFAULT);
+        return 403;
     }
     if (h->request.principal.role == ROLE_OBSERVER && !view_equals(head->method, "GET") &&
         !view_equals(head->method, "HEAD")) {

@@ -65,7 +65,8 @@ static const struct route probe_routes[] = {
     { "HEAD", "/readyz", readyz, SMALL, PROBE },
 };
 static const struct route open_metrics[] = { { "GET", "/metrics", metrics, SMALL, PROBE } };
-static const struct route closed_metrics[] = { { "GET", "/metrics", metrics, SMALL, ROUTE_ROOT } };
+static const struct route closed_metrics[] = { { "GET", "/metrics", metrics, SMALL,
+                                                 ROUTE_ROOT | ROUTE_ALL } };
 
 void probes_add(struct router *r, struct probes *p, int metrics_open)
 {

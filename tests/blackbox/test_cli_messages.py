@@ -67,6 +67,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
              "allow-hosts": "lab.example"}
     own = {"cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "metrics-open", "principals",
+           "identity-header", "identity-unknown",
            "prespawn", "seed-notebook", "seed-timeout", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
 
@@ -132,6 +133,12 @@ def test_a_flag_takes_no_value(name):
     (["--log-level", ""], "option --log-level: '' is none of debug, info, warn, error"),
     (["--access-log", "inf"], "option --access-log: 'inf' is none of auto, debug, info, off"),
     (["--state-dir", ""], "option --state-dir: the name is empty"),
+    (["--identity-header", "X-User"], "option --identity-header: --trusted-proxy names no proxy"),
+    (["--identity-header", "X User"], "option --identity-header: 'X User' is not the name of a header"),
+    (["--identity-header", "X-User", "--trusted-proxy", "127.0.0.1"], "option --identity-header contradicts --no-auth"),
+    (["--identity-unknown", "create"], "option --identity-unknown: --identity-header is not given"),
+    (["--identity-header", "X-User", "--trusted-proxy", "unix", "--identity-unknown", "make"],
+     "option --identity-unknown: 'make' is not refuse or create"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
 def test_a_wrong_value_gets_a_sentence(options, said):
