@@ -1,0 +1,205 @@
+"""Ends, interrupts and the surroundings of a kernel's process, and which kernelspec a request gets."""
+
+import os
+import time
+
+import pytest
+
+from channels import Channels
+from server import SLOW, descendants_of, read, wait_for
+
+IPYKERNEL = ["python3", "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+
+DEAF = """
+import signal, time
+for s in range(1, 65):
+    try:
+        signal.signal(s, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+time.sleep(1e6)
+"""
+
+ASKED = """
+import sys
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+
+sys.modules["asked"] = sys      # the cell reads sys.asked
+sys.asked = 0
+
+class Asked(IPythonKernel):
+    async def interrupt_request(self, stream, ident, parent):
+        sys.asked += 1
+        self.session.send(stream, "interrupt_reply", {"status": "ok"}, parent, ident=ident)
+
+IPKernelApp.launch_instance(kernel_class=Asked)
+"""
+
+
+def called(server, word):
+    """Pids of processes below the launcher with that word on their command line."""
+    return [p for p in descendants_of(server.process("launcher")) if word in read(f"/proc/{p}/cmdline")]
+
+
+# --- ends --------------------------------------------------------------------------------
+
+def test_a_kernel_that_ignores_everything_is_deleted_in_time(server_with, kernel_path):
+    kernel_path.add("deaf", ["python3", "{resource_dir}/deaf.py", "{connection_file}"], {"deaf.py": DEAF})
+    s = server_with("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("deaf")
+    assert len(wait_for(lambda: called(s, "deaf.py"))) == 1
+    start = time.monotonic()
+    assert s.delete_kernel(kid) == 204
+    assert time.monotonic() - start < 11 * SLOW
+    assert called(s, "deaf.py") == []
+    assert s.delete_kernel(kid) == 404
+
+
+def test_a_busy_kernel_is_deleted_in_time_with_all_that_it_started(server_with):
+    s = server_with()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.start("import subprocess, time\n"
+                "for i in range(3): subprocess.Popen(['sleep', '98765'], start_new_session=i % 2 == 0)\n"
+                "time.sleep(600)")
+        wait_for(lambda: len(called(s, "98765")) == 3)
+        start = time.monotonic()
+        assert s.delete_kernel(kid) == 204
+        assert time.monotonic() - start < 6 * SLOW
+    assert called(s, "98765") == [] and s.kernels() == []
+
+
+def test_a_kernel_that_only_exits_is_started_again_five_times(server_with, kernel_path):
+    kernel_path.add("brief", ["/bin/false", "{connection_file}"])
+    s = server_with("--kernel-path", kernel_path.path)
+    start = time.monotonic()
+    kid = s.start_kernel("brief")
+    wait_for(lambda: s.kernel(kid) is None)
+    assert time.monotonic() - start < 25 * SLOW
+    assert s.log().count(f"event=kernel_died kernel={kid}") == 6
+    assert f"event=kernel_dead kernel={kid}" in s.log()
+
+
+def test_a_program_that_is_not_there_is_an_answer_and_no_kernel(server_with, kernel_path):
+    kernel_path.add("absent", ["no-such-program", "{connection_file}"])
+    s = server_with("--kernel-path", kernel_path.path)
+    before = s.counters()
+    r = s.request("POST", "/api/kernels", {"name": "absent"})
+    assert r.status == 500 and "no-such-program" in r.json()["message"]
+    assert s.request("GET", "/api/kernels").json() == []
+    wait_for(lambda: all(now <= before[k] for k, now in s.counters().items()))    # a connection closed meanwhile
+
+
+# --- interrupts ------------------------------------------------------------------------------
+
+def test_a_kernel_that_wants_a_message_gets_no_signal(server_with, kernel_path):
+    kernel_path.add("asked", ["python3", "{resource_dir}/asked.py", "-f", "{connection_file}"], {"asked.py": ASKED},
+                    interrupt_mode="message", language="python")
+    s = server_with("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("asked")
+    with Channels(s, kid) as c:
+        assert c.run("import sys, time").status == "ok"
+        sent = c.start("print('in')\nwhile not sys.asked: time.sleep(0.05)\ntime.sleep(1)\nsys.asked")
+        c.until(lambda m: m["header"]["msg_type"] == "stream")
+        assert s.interrupt(kid) == 204
+        run = c.finish(sent)
+        assert run.status == "ok" and run.result in ("1", "2")      # an interrupt without effect is sent once more
+
+
+# --- the process -------------------------------------------------------------------------------
+
+def inside(s, code, **model):
+    kid = s.start_kernel(model.pop("name", "python3"), **model)
+    with Channels(s, kid) as c:
+        run = c.run(f"import os\n{code}")
+    s.delete_kernel(kid)
+    assert run.status == "ok", run.reply
+    return eval(run.result)
+
+
+def test_variables_come_from_who_may_give_them(server_with):
+    s = server_with("--env-allow", "ALLOWED", "--env-inherit", "PASSED,UNSET_ANYWHERE",
+                    env={"PASSED": "yes", "SECRET": "no", "KG_AUTH_TOKEN": "t"})
+    got = inside(s, "dict(os.environ)", env={"KERNEL_X": "1", "ALLOWED": "2", "OTHER": "3", "KERNEL_GATEWAY": "9",
+                                             "PASSED": "4", "KG_AUTH_TOKEN": "5"})
+    assert (got["KERNEL_X"], got["ALLOWED"], got["KERNEL_GATEWAY"], got["PASSED"]) == ("1", "2", "1", "yes")
+    assert not {"OTHER", "SECRET", "KG_AUTH_TOKEN", "UNSET_ANYWHERE", "HOLDCELL_TOKEN"} & set(got)
+
+
+def test_a_kernelspecs_variables_are_expanded_and_beat_the_requests(server_with, kernel_path):
+    kernel_path.add("env", IPYKERNEL, language="python", env={"A": "${HOME}/x", "B": "${NOPE}", "KERNEL_C": "spec"})
+    s = server_with("--kernel-path", kernel_path.path)
+    got = inside(s, "{k: os.environ.get(k) for k in ('A', 'B', 'KERNEL_C', 'HOME')}", name="env",
+                 env={"KERNEL_C": "request"})
+    assert got == {"A": got["HOME"] + "/x", "B": "${NOPE}", "KERNEL_C": "spec", "HOME": got["HOME"]}
+
+
+@pytest.mark.parametrize("path, cwd", [("nb.ipynb", ""), ("no/such/nb.ipynb", ""), ("../../etc/nb.ipynb", ""),
+                                       ("/etc/x.ipynb", "")])
+def test_a_path_leads_nowhere_but_home(shared, path, cwd):
+    got = inside(shared, "(os.getcwd(), os.path.expanduser('~'))", path=path)
+    assert got[0] == got[1] + cwd
+
+
+def test_the_process_begins_with_nothing_open_and_nothing_blocked(shared):
+    got = inside(shared, """
+import signal, sys
+ppid = os.environ.get("JPY_PARENT_PID")
+{"fds": [os.path.basename(os.readlink(f"/proc/self/fd/{n}")) for n in os.listdir("/proc/self/fd")
+         if os.path.exists(f"/proc/self/fd/{n}") and os.readlink(f"/proc/self/fd/{n}").startswith("/")
+         and not os.readlink(f"/proc/self/fd/{n}").startswith(("/proc/", "/dev/null", "/memfd:", "/dev/urandom"))],
+ "stdin": os.read(0, 1), "leader": os.getsid(0) == os.getpid() == os.getpgid(0),
+ "parent": ppid in (None, "1", str(os.getppid())), "mask": signal.pthread_sigmask(signal.SIG_BLOCK, []),
+ "chld": signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL}
+""")
+    assert got == {"fds": [f for f in got["fds"] if f.startswith("history.sqlite")], "stdin": b"", "leader": True,
+                   "parent": True, "mask": set(), "chld": True}
+
+
+# --- which kernelspec ------------------------------------------------------------------------------
+
+def names_by_all_routes(s, asked):
+    """What a kernel is called that is asked for by that name (None: by none), on every route that makes one."""
+    kernel = {} if asked is None else {"name": asked}
+    out = []
+    r = s.request("POST", "/api/kernels", kernel)
+    out.append(r.json()["name"] if r.status == 201 else r.status)
+    r = s.request("POST", "/api/sessions", {"path": f"{asked}.ipynb", "type": "notebook", "kernel": kernel})
+    out.append(r.json()["kernel"]["name"] if r.status == 201 else r.status)
+    r = s.request("POST", "/api/sessions", {"path": f"{asked}2.ipynb", "type": "notebook", "kernel": {"name": "python3"}})
+    if asked is not None and r.status == 201:
+        r = s.request("PATCH", f"/api/sessions/{r.json()['id']}", {"kernel": kernel})
+        out.append(r.json()["kernel"]["name"] if r.status == 200 else r.status)
+    for k in s.request("GET", "/api/kernels").json():
+        s.delete_kernel(k["id"])
+    return out
+
+
+def test_the_default_kernelspec_is_for_who_names_none(server_with, kernel_path):
+    kernel_path.add("other", IPYKERNEL, language="python")
+    s = server_with("--kernel-path", kernel_path.path, "--default-kernel", "other")
+    assert s.request("GET", "/api/kernelspecs").json()["default"] == "other"
+    assert names_by_all_routes(s, None) == ["other", "other"]
+    assert names_by_all_routes(s, "python3") == ["python3", "python3", "python3"]
+    assert names_by_all_routes(s, "nosuch") == [500, 501, 501]
+
+
+def test_a_forced_kernelspec_is_for_everybody(server_with, kernel_path):
+    kernel_path.add("other", IPYKERNEL, language="python")
+    s = server_with("--kernel-path", kernel_path.path, "--force-kernel", "other", "--default-kernel", "python3")
+    assert names_by_all_routes(s, None) == ["other", "other"]
+    assert names_by_all_routes(s, "python3") == ["other", "other", "other"]
+    assert names_by_all_routes(s, "nosuch") == ["other", "other", "other"]
+
+
+def test_a_hidden_kernelspec_is_unknown_everywhere(server_with, kernel_path):
+    kernel_path.add("hidden", IPYKERNEL, {"logo-64x64.png": "x"}, language="python")
+    s = server_with("--kernel-path", kernel_path.path, "--allowed-kernels", "python3")
+    assert list(s.request("GET", "/api/kernelspecs").json()["kernelspecs"]) == ["python3"]
+    for path in ("/api/kernelspecs/hidden", "/api/kernelspecs/HIDDEN", "/api/kernelspecs?user=bob/hidden",
+                 "/kernelspecs/hidden/logo-64x64.png"):
+        r, unknown = s.request("GET", path), s.request("GET", path.replace("hidden", "nosuch").replace("HIDDEN", "NOSUCH"))
+        assert r.status == unknown.status == 404, path
+        assert r.body == unknown.body.replace(b"nosuch", b"hidden").replace(b"NOSUCH", b"HIDDEN"), path
+    assert names_by_all_routes(s, "hidden") == names_by_all_routes(s, "nosuch") == [500, 501, 501]
