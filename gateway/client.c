@@ -227,6 +227,8 @@ int client_next(struct client *c, struct client_event *ret)
            (rc = eventlog_read(c->kernel->log, &c->seat->cursor, &ev)) == 1) {
         if (ev.addressee != 0 && ev.addressee != c->seat->number)
             continue;
+        if (c->seat->unseen != NULL || c->seat->ask != NULL)
+            seat_delivered(c->seat);
         if (ev.kind == EVENT_MARKER)
             give_marker(c, &ev, ret);
         else

@@ -28,7 +28,7 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->number = ++numbers;
     memcpy(k->id, id, sizeof k->id);
     k->origin = origin_hold(origin_now());
-    k->run_dir_fd = -1;
+    k->run_dir_fd = k->recipe_fd = -1;
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
     k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, session_quota(s), NULL);
     k->queries = queries_new();
@@ -70,6 +70,8 @@ void kernel_free(struct kernel *k)
     kernel_end_clients(k, CLIENT_SHUTDOWN, 1);
     kernel_disconnect(k);
     seats_end_all(k);
+    k->note_timer = loop_timer_close(k->note_timer); /* ends of seats are news for it */
+    closep(&k->recipe_fd);
     free_waiters(&k->started);
     free_waiters(&k->restarted);
     free_waiters(&k->deleted);

@@ -83,11 +83,13 @@ static void settle(struct kernel *k, struct query *q)
 
     if (q->is_run && run_ended(&q->run) && !q->counted_out)
         kernel_run_ended(k, q);
-    if (!queries_settle(k->queries, q))
+    int inherited = q->inherited;
+    int gone = queries_settle(k->queries, q);
+    if (inherited)
+        kernel_inheritance_done(k);
+    if (!gone)
         return;
-    struct seat *s = k->seats;
-    while (s != NULL && s->number != owner)
-        s = s->next;
+    struct seat *s = seat_by_number(k, owner);
     if (s != NULL && s->client == NULL)
         seats_sweep(k); /* perhaps it was the last thing that a parked seat waited for */
     else if (s != NULL && (s->blocked || s->held != NULL))
@@ -101,7 +103,7 @@ static void end_ignored(struct kernel *k, const struct query *done)
 {
     for (struct query *q = queries_first(k->queries), *next; q != NULL && q != done; q = next) {
         next = queries_next(k->queries, q);
-        if (!q->is_run || q->busy || q->idle || q->replied || run_ended(&q->run) ||
+        if (!q->is_run || q->inherited || q->busy || q->idle || q->replied || run_ended(&q->run) ||
             q->seat != done->seat || q->channel != done->channel ||
             strcmp(q->subshell, done->subshell) != 0)
             continue;
@@ -165,6 +167,11 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         strcmp(n.parent_session, sessions_own_sid(k->all)) == 0) {
         kernel_seed_status(k, f->parent.msg_id, state);
         return;
+    }
+    if (k->inherited > 0) {
+        struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
+        if (q != NULL)
+            kernel_heard_of(k, q, is_status && strcmp(state, "busy") == 0);
     }
     log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
     if (is_status)
@@ -232,7 +239,17 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
         drop(k, &k->dropped.input, METRIC_INPUT_NOT_ALLOWED, "input_not_allowed", n->type);
         return;
     }
+    kernel_heard_of(k, q, 0);
+    seat_asked(s, m->parts);
     log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m);
+}
+
+void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
+{
+    struct jmsg m = { 0 };
+
+    memcpy(m.parts, parts, sizeof m.parts);
+    log_message(s->kernel, CHANNEL_STDIN, EVENT_KEEP, s->number, &m);
 }
 
 void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
@@ -255,6 +272,7 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
              q == NULL ? "unasked" : "second_reply", n.type);
         return;
     }
+    kernel_heard_of(k, q, 0);
     log_message(k, channel, EVENT_KEEP, s->number, m);
     if (!query_is_answer(q->type, n.type))
         return;
@@ -262,6 +280,8 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
     kernel_is_ready_now(k);
     if (q->is_run)
         take_execute_reply(k, q, m);
+    if (q->allow_stdin && q->is_run)
+        seat_answered(s); /* it waits for no input any more */
     settle(k, q);
 }
 
@@ -305,6 +325,12 @@ static void note_shutdown(struct kernel *k, const struct jmsg *m)
     k->said_shutdown_ms = loop_now_ms(sessions_loop(k->all));
 }
 
+int kernel_is_run(enum channel channel, const struct jmsg_facts *f)
+{
+    return channel == CHANNEL_SHELL &&
+           jsonscan_string_equals(f->header.msg_type, "execute_request");
+}
+
 /* Absent means allowed only where nothing of the user's says otherwise: kernels
  * take a missing allow_stdin as false. */
 static int stdin_allowed(const struct jmsg *m)
@@ -334,7 +360,7 @@ void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *
     copy(f->header.msg_type, q.type, sizeof q.type);
     copy(f->header.subshell_id, q.subshell, sizeof q.subshell);
     origin_make_span(q.span_id);
-    q.is_run = channel == CHANNEL_SHELL && strcmp(q.type, "execute_request") == 0;
+    q.is_run = kernel_is_run(channel, f);
     q.allow_stdin = q.is_run ? stdin_allowed(m) : 1;
     if (strcmp(q.type, "shutdown_request") == 0)
         note_shutdown(k, m);

@@ -94,6 +94,14 @@ struct kernel {
     unsigned connections;
     uint64_t iopub_ms; /* when it published last */
 
+    int recipe_fd;       /* owned: the recipe in a memfd, made for the first note; -1 */
+    uint64_t notes;      /* written so far */
+    unsigned notes_open; /* not acknowledged by the launcher */
+    int note_stale;      /* what the last one says is not all */
+    int note_awaited;    /* messages wait for one */
+    struct loop_timer *note_timer;
+    unsigned inherited; /* runs of the gateway before this one; 0 when they are over */
+
     char sid[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
     char reason[256];
     char death[128];   /* said of the next death instead of its exit status; "" */
@@ -146,9 +154,27 @@ void kernel_session_opened(struct kernel *k); /* the sandbox that was waited for
 void kernel_launch_failed(struct kernel *k, int code, const char *text);
 void kernel_connect(struct kernel *k);       /* the endpoints are known: open the link */
 void kernel_await_sockets(struct kernel *k); /* of a foreign kernel, then connects */
-void kernel_note(struct kernel *k);
-void kernel_started(struct kernel *k);    /* tells who waits for it */
-void kernel_disconnect(struct kernel *k); /* closes link, DEALERs and endpoints */
+void kernel_started(struct kernel *k);       /* tells who waits for it */
+void kernel_disconnect(struct kernel *k);    /* closes link, DEALERs and endpoints */
+
+/* ---- kernel_note.c ---- */
+void kernel_note(struct kernel *k);    /* writes one */
+int kernel_note_now(struct kernel *k); /* likewise; 0: too many are on their way, messages wait */
+void kernel_note_later(struct kernel *k); /* something has changed */
+void kernel_noted(struct kernel *k);      /* the launcher has one */
+
+/* ---- kernel_inherit.c ---- */
+void kernel_inherit(struct kernel *k, struct view items); /* of a note, checked */
+void kernel_tell_gap(struct kernel *k, struct query *q);
+/* The kernel published something of it; begins: its first message. */
+void kernel_heard_of(struct kernel *k, struct query *q, int begins);
+void kernel_probe_subshells(struct kernel *k);
+void kernel_shell_answered(struct kernel *k, const char *subshell);
+/* It must be over, and its end was missed. */
+extern const char kernel_lost_text[]; /* of the reply to such a run */
+int kernel_run_is_lost(const struct query *q, uint64_t now);
+void kernel_end_lost(struct kernel *k, struct query *q);
+void kernel_inheritance_done(struct kernel *k); /* when it is */
 
 /* ---- kernel_end.c ---- */
 void kernel_begin_end(struct kernel *k); /* the ladder of jupyter-wire.md 4.3 */
@@ -187,6 +213,9 @@ void kernel_on_oversized_reply(struct seat *s, enum channel channel, const struc
 void kernel_on_reopened(void *arg);
 void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
                      const struct jmsg_facts *f);
+/* Puts an input_request into the log once more. */
+void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS]);
+int kernel_is_run(enum channel channel, const struct jmsg_facts *f);
 /* Notes a client's message that was sent. */
 void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
                        const struct jmsg_facts *f);
@@ -199,6 +228,7 @@ void kernel_tell_status(struct kernel *k,
                         const char *execution_state); /* to each seat, in its own session */
 void kernel_tell_idle(struct kernel *k, struct view parent);
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text);
+void kernel_tell_seat(const struct seat *s, const char *text); /* to one client, of no cell */
 /* All runs end like this; who waits for a reply gets one that says why. status
  * ("restarting", "dead" or NULL) is told before the replies. */
 void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text,

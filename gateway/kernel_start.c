@@ -12,7 +12,6 @@
 #include "loop.h"
 #include "metrics.h"
 #include "msgcodec.h"
-#include "note.h"
 #include "recipe.h"
 #include "seat.h"
 #include "tail.h"
@@ -39,88 +38,22 @@ void kernel_launch_failed(struct kernel *k, int code, const char *text)
     kernel_start_failed(k, &e);
 }
 
-/* ---- the note ---- */
-
-static unsigned note_fds(const struct kernel *k, int recipe_fd, int fds[NOTE_FDS], unsigned *bits)
-{
-    const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
-    int all[NOTE_FDS] = {
-        [NOTE_RECIPE] = recipe_fd,
-        [NOTE_INIT] = k->session->init_fd,
-        [NOTE_SESSION_DIR] = k->session->dir_fd,
-        [NOTE_TAIL] = tail_fd(k->tail),
-        [NOTE_RUN_DIR] = k->run_dir_fd,
-    };
-    unsigned count = 0;
-
-    memcpy(&all[NOTE_SOCKET], ep->fds, sizeof ep->fds);
-    *bits = 0;
-    for (unsigned i = 0; i < NOTE_FDS; i++) {
-        if (all[i] < 0)
-            continue;
-        fds[count++] = all[i];
-        *bits |= 1u << i;
-    }
-    return count;
-}
-
-static int write_note(struct kernel *k, struct err *e)
-{
-    const struct endpoints *ep = k->link != NULL ? link_endpoints(k->link) : &k->endpoints;
-    struct note n = {
-        .spec_dir = k->recipe.spec_dir,
-        .sockets_fd = k->recipe.sockets_fd,
-        .interrupt_by_message = k->recipe.interrupt_by_message,
-        .generation = k->generation,
-        .cull_ms = k->recipe.cull_ms,
-        .last_us = k->activity.last_us,
-        .last_ms = k->activity.last_ms,
-        .busy = kernel_works(k),
-        .seeding = k->seeding != NULL,
-        .ending = k->goal == KERNEL_DELETE,
-    };
-    autobuf struct buf out = { 0 };
-    autoclose int recipe_fd = -1;
-    int fds[NOTE_FDS];
-
-    snprintf(n.principal, sizeof n.principal, "%s", k->session->principal.name);
-    memcpy(n.id, k->id, sizeof n.id);
-    snprintf(n.spec_name, sizeof n.spec_name, "%s", k->recipe.spec_name);
-    memcpy(n.key, k->key, sizeof n.key);
-    memcpy(n.base, ep->base, sizeof n.base);
-    memcpy(n.kept, k->kept, sizeof n.kept);
-    buf_init(&out, LAUNCH_NOTE_MAX);
-    int rc = recipe_memfd(&k->recipe, &recipe_fd, e);
-    if (rc < 0)
-        return rc;
-    unsigned count = note_fds(k, recipe_fd, fds, &n.fds);
-    rc = note_encode(&n, &out, e);
-    if (rc < 0)
-        return rc;
-    return session_note(k->session, buf_view(&out), fds, count, e);
-}
-
-/* A kernel that cannot be noted runs all the same; it would not outlive this gateway. */
-void kernel_note(struct kernel *k)
-{
-    struct err e = { 0 };
-
-    k->noted_ms = k->activity.last_ms;
-    k->noted_busy = kernel_works(k);
-    if (write_note(k, &e) < 0)
-        log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
-}
-
 /* ---- the link ---- */
 
 static void on_proven(void *arg)
 {
     struct kernel *k = arg;
 
+    kernel_probe_subshells(k);
     if (k->seeding != NULL)
         kernel_seed_begin(k);
     else
         seats_release(k);
+}
+
+static void on_answered(void *arg, const char *subshell)
+{
+    kernel_shell_answered(arg, subshell);
 }
 
 static void on_ready(void *arg)
@@ -167,6 +100,7 @@ void kernel_connect(struct kernel *k)
         .reopened = kernel_on_reopened,
         .proven = on_proven,
         .ready = on_ready,
+        .answered = on_answered,
         .control = on_control,
         .reply = kernel_on_own_reply,
         .unsupported = on_unsupported,
@@ -180,7 +114,8 @@ void kernel_connect(struct kernel *k)
     };
     struct err e = { 0 };
 
-    k->sid[0] = '\0';
+    if (!k->adopted)
+        k->sid[0] = '\0';
     k->ready = 0;
     if (link_open(&c, &k->endpoints, &ops, k, &k->link, &e) < 0) {
         err_wrap(&e, "connect to the kernel");
@@ -191,6 +126,7 @@ void kernel_connect(struct kernel *k)
     if (k->adopted) /* it has started long ago */
         kernel_watch_heart(k);
     seats_open(k);
+    seats_open_heirs(k);
 }
 
 void kernel_disconnect(struct kernel *k)

@@ -54,6 +54,16 @@ void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
     tell(k, session_of(k), CHANNEL_IOPUB, 0, "stream", parent, buf_view(&content));
 }
 
+void kernel_tell_seat(const struct seat *s, const char *text)
+{
+    autobuf struct buf content = { 0 };
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_stream(&content, "stderr", text);
+    tell(s->kernel, session_of(s->kernel), CHANNEL_IOPUB, s->number, "stream", VIEW_STR("{}"),
+         buf_view(&content));
+}
+
 void kernel_tell_idle(struct kernel *k, struct view parent)
 {
     autobuf struct buf content = { 0 };
@@ -81,8 +91,11 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     int usual = q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED;
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
     uint64_t took_us = clock_monotonic_us() - q->sent_us;
+    struct seat *s = seat_by_number(k, q->seat);
     struct logline l;
 
+    if (s != NULL)
+        seat_run_ended(s, q->header);
     activity_touch(&k->activity, kernel_now(k));
     metrics_count(METRIC_RUNS, (unsigned)(q->run.state - RUN_OK));
     metrics_observe(METRIC_RUN_TIME, 0, took_us);
@@ -133,4 +146,5 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
     /* Nothing of this process is awaited any more. */
     k->queries = queries_free(k->queries);
     k->queries = queries_new();
+    kernel_inheritance_done(k);
 }

@@ -66,6 +66,10 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
     if (q->run.replied && k->iopub_ms > q->run.first_end_ms)
         q->run.first_end_ms = k->iopub_ms;
+    if (kernel_run_is_lost(q, now)) {
+        kernel_end_lost(k, q);
+        return 0;
+    }
     enum run_due due = run_check(&q->run, now);
 
     if (due == RUN_INTERRUPT_AGAIN) {
@@ -79,8 +83,9 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     if (run_wants_reply(&q->run) && !q->replied) {
         q->replied = 1; /* one that comes later is a second one */
         kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
-                          "the kernel ended the cell without a reply");
-        if (q->run.state == RUN_LOST)
+                          q->inherited ? kernel_lost_text
+                                       : "the kernel ended the cell without a reply");
+        if (q->run.state == RUN_LOST && !q->inherited)
             reconnect(k, q);
     }
     if (!q->idle) {
@@ -106,6 +111,7 @@ static void on_watch(void *arg)
         else if (is_open_run(q))
             again |= watch_one(k, q, now);
     }
+    kernel_inheritance_done(k);
     if (again && k->phase == KERNEL_ALIVE)
         kernel_send_interrupt(k);
     if (queries_runs(k->queries) > 0)

@@ -196,7 +196,11 @@ static void on_own(void *arg, const struct view *frames, size_t count)
         l->ops.reply(l->arg, &m, &facts); /* not to an interrupt or shutdown: the process tells */
         return;
     }
-    o->asked = 0;
+    char subshell[128];
+    if (jsonscan_string_copy(facts.parent.subshell_id, subshell, sizeof subshell, NULL) < 0)
+        subshell[0] = '\0';
+    if (subshell[0] == '\0')
+        o->asked = 0;
     if (major_of(&m, version, sizeof version) != 5) {
         l->ops.unsupported(l->arg, version);
         return;
@@ -213,6 +217,7 @@ static void on_own(void *arg, const struct view *frames, size_t count)
         l->ready = 1;
         l->ops.ready(l->arg);
     }
+    l->ops.answered(l->arg, subshell);
 }
 
 static void reopen_sub(void *arg);
@@ -367,21 +372,39 @@ int link_send(struct link *l, struct zsocket *s, const struct jmsg *m, struct er
     return n < 0 ? n : zsocket_send(s, l->frames, (size_t)n, e);
 }
 
+static int ask(struct link *l, enum link_own own, const char *type, const char *subshell,
+               struct view content, char *ret_id, struct err *e)
+{
+    autobuf struct buf header = { 0 };
+
+    buf_init(&header, OWNMSG_MAX);
+    ownmsg_header_to(&header, type, l->session, subshell, ret_id);
+    struct jmsg m = { .parts = { buf_view(&header), VIEW_STR("{}"), VIEW_STR("{}"), content } };
+    return link_send(l, l->own[own].socket, &m, e);
+}
+
 int link_ask(struct link *l, enum link_own own, const char *type, struct view content,
              struct err *e)
 {
-    return link_request(l, own, type, content, NULL, e);
+    return ask(l, own, type, "", content, NULL, e);
 }
 
 int link_request(struct link *l, enum link_own own, const char *type, struct view content,
                  char ret_id[OWNMSG_ID], struct err *e)
 {
-    autobuf struct buf header = { 0 };
+    return ask(l, own, type, "", content, ret_id, e);
+}
 
-    buf_init(&header, OWNMSG_MAX);
-    ownmsg_header(&header, type, l->session, ret_id);
-    struct jmsg m = { .parts = { buf_view(&header), VIEW_STR("{}"), VIEW_STR("{}"), content } };
-    return link_send(l, l->own[own].socket, &m, e);
+int link_probe(struct link *l, const char *subshell, struct err *e)
+{
+    struct own_socket *o = &l->own[LINK_SHELL];
+
+    if (*subshell == '\0' && o->asked)
+        return 0;
+    int rc = ask(l, LINK_SHELL, "kernel_info_request", subshell, VIEW_STR("{}"), NULL, e);
+    if (*subshell == '\0')
+        o->asked = rc == 0;
+    return rc;
 }
 
 int link_drain(struct link *l)

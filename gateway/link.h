@@ -29,7 +29,9 @@ struct link_ops {
     void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
     /* iopub is received for sure, or was given up on after `give_up_ms`. */
     void (*proven)(void *arg);
-    void (*ready)(void *arg);   /* the kernel answered on its shell channel */
+    void (*ready)(void *arg); /* the kernel answered on its shell channel, for the first time */
+    /* Each answer there; "" is the main shell. */
+    void (*answered)(void *arg, const char *subshell);
     void (*control)(void *arg); /* the kernel answered on its control channel */
     /* An answer to a request of the gateway that is not about the kernel itself. */
     void (*reply)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
@@ -73,6 +75,9 @@ int link_ask(struct link *l, enum link_own own, const char *type, struct view co
 /* The same, and tells the msg_id that it went out with. */
 int link_request(struct link *l, enum link_own own, const char *type, struct view content,
                  char ret_id[OWNMSG_ID], struct err *e) MUST_CHECK;
+
+/* Asks a (sub)shell for kernel_info, as long as no such question is open there. */
+int link_probe(struct link *l, const char *subshell, struct err *e) MUST_CHECK;
 
 /* Takes a received message apart, verifies and validates it. The error says what
  * it was dropped for. */

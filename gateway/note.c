@@ -8,13 +8,15 @@
 #include "cull.h"
 #include "err.h"
 #include "jsonwrite.h"
+#include "noteitem.h"
 
 int note_encode(const struct note *n, struct buf *out, struct err *e)
 {
     struct jsonwrite w = jsonwrite_to(out);
     const char *const texts[][2] = {
-        { "principal", n->principal }, { "id", n->id }, { "spec", n->spec_name }, { "key", n->key },
-        { "base", n->base },
+        { "principal", n->principal }, { "id", n->id },
+        { "spec", n->spec_name },      { "key", n->key },
+        { "base", n->base },           { "session", n->session },
     };
     const struct {
         const char *key;
@@ -31,6 +33,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         { "last_us", n->last_us },
         { "last_ms", n->last_ms },
         { "ending", n->ending != 0 },
+        { "seats", (unsigned)n->seats.n },
     };
 
     jsonwrite_object(&w);
@@ -51,7 +54,10 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         jsonwrite_raw(&w, view_cstr(n->kept));
     }
     jsonwrite_end(&w);
-    return jsonwrite_finish(&w, e);
+    int rc = jsonwrite_finish(&w, e);
+    if (rc == 0 && (buf_add(out, "", 1) < 0 || buf_add_view(out, n->seats) < 0))
+        rc = err_set(e, HC_ELIMIT, "the note is too long");
+    return rc;
 }
 
 static int text(const json_t *o, const char *key, char *out, size_t out_n, struct err *e)
@@ -132,11 +138,17 @@ static int is_hex(const char *s)
 
 static int read_fields(const json_t *o, struct note *n, struct err *e)
 {
-    unsigned version, fds, by_message, sockets_fd;
+    unsigned version, fds, by_message, sockets_fd, seats = 0;
     int rc = number(o, "version", NOTE_VERSION, &version, e);
 
-    if (rc == 0 && version != NOTE_VERSION)
-        rc = err_set(e, HC_EPARSE, "note: version %u", version);
+    if (rc == 0 && version == 0)
+        rc = err_set(e, HC_EPARSE, "note: version 0");
+    if (rc == 0 && version >= 2)
+        rc = number(o, "seats", LAUNCH_NOTE_MAX, &seats, e);
+    if (rc == 0 && version >= 2 && n->seats.p == NULL)
+        rc = err_set(e, HC_EPARSE, "note: it is cut short");
+    if (rc == 0 && seats != n->seats.n)
+        rc = err_set(e, HC_EPARSE, "note: %zu bytes of seats, not %u", n->seats.n, seats);
     if (rc == 0)
         rc = text(o, "principal", n->principal, sizeof n->principal, e);
     if (rc == 0)
@@ -147,6 +159,8 @@ static int read_fields(const json_t *o, struct note *n, struct err *e)
         rc = text(o, "key", n->key, sizeof n->key, e);
     if (rc == 0)
         rc = text(o, "base", n->base, sizeof n->base, e);
+    if (rc == 0 && version >= 2)
+        rc = text(o, "session", n->session, sizeof n->session, e);
     if (rc == 0)
         rc = number(o, "spec_dir", 255, &n->spec_dir, e);
     if (rc == 0)
@@ -173,10 +187,14 @@ static int read_fields(const json_t *o, struct note *n, struct err *e)
 
 int note_decode(struct view bytes, struct note *ret, struct err *e)
 {
+    const uint8_t *end = bytes.n > 0 ? memchr(bytes.p, '\0', bytes.n) : NULL;
+    size_t text_n = end != NULL ? (size_t)(end - bytes.p) : bytes.n;
     json_error_t je;
-    json_t *o = json_loadb((const char *)bytes.p, bytes.n, JSON_REJECT_DUPLICATES, &je);
+    json_t *o = json_loadb((const char *)bytes.p, text_n, JSON_REJECT_DUPLICATES, &je);
     struct note n = { 0 };
 
+    if (end != NULL)
+        n.seats = (struct view){ end + 1, bytes.n - text_n - 1 };
     if (!json_is_object(o)) {
         json_decref(o);
         return err_set(e, HC_EPARSE, "note: no JSON object");
@@ -185,6 +203,8 @@ int note_decode(struct view bytes, struct note *ret, struct err *e)
     if (rc == 0)
         rc = read_later_fields(o, &n, e);
     json_decref(o);
+    if (rc == 0)
+        rc = noteitem_check(n.seats, e);
     if (rc == 0)
         *ret = n;
     return rc;

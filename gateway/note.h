@@ -1,6 +1,6 @@
 /*
  * note - what the launcher keeps with a sandbox so that the next gateway can take
- * its kernel over (LAUNCH_NOTE). Pure. Our own words come back, but they are
+ * its kernel over (LAUNCH_NOTE): a JSON object, a NUL, items. Pure. Our own words come back, but they are
  * checked all the same: another version may have written them.
  */
 #ifndef HC_NOTE_H
@@ -13,9 +13,12 @@
 
 struct err;
 
+/* Version 2 has the row of seats; a note of version 1 is taken without one, a newer
+ * one is refused. */
 enum {
-    NOTE_VERSION = 1,
-    NOTE_KEPT_MAX = 12 * 1024, /* what is left of LAUNCH_NOTE_MAX holds all the rest */
+    NOTE_VERSION = 2,
+    NOTE_KEPT_MAX = 12 * 1024,
+    NOTE_TEXT_MAX = NOTE_KEPT_MAX + 4 * 1024, /* of the JSON object; the seats have the rest */
 };
 
 /* The descriptors beside it, in this order, each only when its bit is set. */
@@ -38,6 +41,7 @@ struct note {
     unsigned generation; /* the last one that was asked for */
     char key[KEY_TEXT];
     char base[ENDPOINT_BASE];     /* of the sockets in the private directory; "" */
+    char session[128];            /* what the process names as its own; "" while unknown */
     uint64_t cull_ms;             /* the kernelspec's; CULL_UNSET */
     uint64_t last_us, last_ms;    /* of its activity, on both clocks; 0: not told */
     int busy;                     /* it was at work when this was written */
@@ -45,10 +49,11 @@ struct note {
     unsigned fds;                 /* bits of enum note_fd */
     int ending;                   /* 1: it was being deleted: nobody takes it over */
     char kept[NOTE_KEPT_MAX + 1]; /* a JSON array of the front; "" */
+    struct view seats;            /* items (noteitem.h); borrowed */
 };
 
 int note_encode(const struct note *n, struct buf *out, struct err *e) MUST_CHECK;
-/* -HC_EPARSE tells the field. */
+/* -HC_EPARSE tells the field. ret borrows from bytes. */
 int note_decode(struct view bytes, struct note *ret, struct err *e) MUST_CHECK;
 
 #endif

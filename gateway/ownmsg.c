@@ -12,6 +12,12 @@
 
 void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID])
 {
+    ownmsg_header_to(out, type, session, "", ret_id);
+}
+
+void ownmsg_header_to(struct buf *out, const char *type, const char *session, const char *subshell,
+                      char ret_id[OWNMSG_ID])
+{
     char id[OWNMSG_ID], date[64], second[32];
     uint64_t now = clock_realtime_us();
     time_t t = (time_t)(now / 1000000);
@@ -27,6 +33,7 @@ void ownmsg_header(struct buf *out, const char *type, const char *session, char 
         .session = view_cstr(session),
         .username = VIEW_STR(OWNMSG_USER),
         .date = view_cstr(date),
+        .subshell_id = view_cstr(subshell),
     };
     /* The texts are ours and the buffer is large: only memory can fail. */
     check(jmsg_header_write(&own, out, NULL) == 0);

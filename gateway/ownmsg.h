@@ -15,6 +15,9 @@ enum { OWNMSG_MAX = 256 * 1024, OWNMSG_ID = 33 };
 
 /* A header with a fresh msg_id, which is also written to ret_id unless that is NULL. */
 void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID]);
+/* Likewise, for a subshell; "" is the main one. */
+void ownmsg_header_to(struct buf *out, const char *type, const char *session, const char *subshell,
+                      char ret_id[OWNMSG_ID]);
 
 /* Contents. */
 void ownmsg_status(struct buf *out, const char *execution_state);

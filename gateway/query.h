@@ -34,6 +34,11 @@ struct query {
     int is_run;
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
+    int inherited;           /* sent by the gateway before this one */
+    int unheard;             /* and nothing was heard of it since */
+    unsigned probes;         /* answers of its (sub)shell that are still to come, then it is over */
+    uint64_t probed_ms;      /* when they had come; 0: not yet */
+    int gap_told;            /* its client knows that output may be missing */
     int counted_out;         /* its run has ended and is no longer counted */
     struct run run;
     uint64_t sent_us;      /* CLOCK_MONOTONIC */

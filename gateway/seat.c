@@ -42,7 +42,7 @@ static void on_writable(void *arg)
     seat_resume(d->seat);
 }
 
-static int open_dealer(struct seat *s, enum channel channel, struct err *e)
+int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
 {
     static const struct zsocket_ops ops = { .message = on_message, .writable = on_writable };
     static const unsigned endpoints[SEAT_DEALERS] = {
@@ -50,16 +50,21 @@ static int open_dealer(struct seat *s, enum channel channel, struct err *e)
         [CHANNEL_CONTROL] = ENDPOINT_CONTROL,
         [CHANNEL_STDIN] = ENDPOINT_STDIN,
     };
-    struct seat_dealer *d = &s->dealers[channel];
+    struct link *l = d->seat->kernel->link;
 
-    if (d->socket != NULL || s->kernel->link == NULL)
+    if (d->socket != NULL || l == NULL)
         return 0;
+    return link_dealer(l, endpoints[d->channel], identity, &ops, d, &d->socket, e);
+}
+
+static int open_dealer(struct seat *s, enum channel channel, struct err *e)
+{
     /* One identity for shell and stdin: the kernel asks for input under the
      * routing frames of the request. Random, so that no other socket ever had it
      * (a kernel without ROUTER_HANDOVER would ignore the second one). */
-    if (s->identity[0] == '\0')
+    if (s->identity[0] == '\0' && s->kernel->link != NULL)
         random_text(s->identity, sizeof s->identity - 1);
-    return link_dealer(s->kernel->link, endpoints[channel], s->identity, &ops, d, &d->socket, e);
+    return seat_open_dealer(&s->dealers[channel], s->identity, e);
 }
 
 /* The stdin socket is there before the first request that may ask for input: the
@@ -68,7 +73,7 @@ static void open_first(struct seat *s)
 {
     struct err e = { 0 };
 
-    if (open_dealer(s, CHANNEL_SHELL, &e) < 0)
+    if (open_dealer(s, CHANNEL_SHELL, &e) < 0 || open_dealer(s, CHANNEL_STDIN, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
 }
 
@@ -91,7 +96,7 @@ static void close_dealers(struct seat *s)
     s->identity[0] = '\0';
 }
 
-static struct seat *new_seat(struct kernel *k, const char *sid)
+struct seat *seat_new(struct kernel *k, const char *sid, int returns)
 {
     struct seat *s = xcalloc(1, sizeof *s);
     char made[33];
@@ -99,8 +104,9 @@ static struct seat *new_seat(struct kernel *k, const char *sid)
     random_text(made, sizeof made - 1);
     s->kernel = k;
     s->number = ++k->next_seat;
-    s->returns = *sid != '\0';
-    s->sid = xstrdup(s->returns ? sid : made);
+    s->returns = returns;
+    s->sid = xstrdup(*sid != '\0' ? sid : made);
+    s->unseen_last = &s->unseen;
     s->cursor = eventlog_end(k->log);
     s->held_last = &s->held;
     for (unsigned i = 0; i < SEAT_DEALERS; i++)
@@ -119,7 +125,9 @@ struct seat *seat_take(struct kernel *k, const char *sid)
     while (s != NULL && (*sid == '\0' || !s->returns || strcmp(s->sid, sid) != 0))
         s = s->next;
     if (s == NULL)
-        s = new_seat(k, sid);
+        s = seat_new(k, sid, *sid != '\0');
+    s->inherited = 0;
+    kernel_note_later(k);
     if (k->phase == KERNEL_ALIVE)
         open_first(s);
     return s;
@@ -131,6 +139,7 @@ void seat_end(struct seat *s)
         client_orphan(s->client);
     close_dealers(s);
     forget_held(s);
+    seat_free_kept(s);
     if (s->prev != NULL)
         s->prev->next = s->next;
     else
@@ -163,6 +172,7 @@ static int waits(const struct seat *s, int for_runs_only)
 
 void seats_sweep(struct kernel *k)
 {
+    uint64_t now = loop_now_ms(sessions_loop(k->all));
     unsigned parked = 0;
 
     for (struct seat *s = k->seats, *next; s != NULL; s = next) {
@@ -173,6 +183,8 @@ void seats_sweep(struct kernel *k)
             seat_end(s);
             continue;
         }
+        if (s->inherited && now - s->parked_ms < SEAT_INHERITED_MS)
+            continue; /* all of them come back at once */
         /* Sockets cost descriptors; who comes back gets new ones. */
         if (!waits(s, 0))
             close_dealers(s);
@@ -196,6 +208,7 @@ void seat_leave(struct seat *s)
     s->client = NULL;
     s->blocked = 0;
     s->parked_ms = loop_now_ms(sessions_loop(k->all));
+    kernel_note_later(k);
     seats_sweep(k);
 }
 
@@ -209,6 +222,7 @@ void seats_open(struct kernel *k)
 
 void seats_close(struct kernel *k)
 {
+    seats_close_heirs(k);
     for (struct seat *s = k->seats; s != NULL; s = s->next)
         close_dealers(s);
 }
@@ -261,7 +275,6 @@ static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
 {
     struct kernel *k = s->kernel;
     struct seat_dealer *d = &s->dealers[channel];
-
     if (channel != CHANNEL_STDIN && !kernel_may_query(s)) {
         s->blocked = 1;
         return err_set(e, EAGAIN, "too many requests without an answer");
@@ -277,12 +290,14 @@ static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
     if (rc < 0)
         return rc;
     kernel_count_message(channel, m, METRIC_TO);
-    if (channel != CHANNEL_STDIN)
+    if (channel == CHANNEL_STDIN)
+        seat_answered(s);
+    else
         kernel_note_query(s, channel, m, f);
     return 0;
 }
 
-static int hold(struct seat *s, const struct client_message *c, struct err *e)
+static int hold(struct seat *s, const struct client_message *c, int is_run, struct err *e)
 {
     const struct view *parts[EVENT_PARTS] = { &c->header, &c->parent_header, &c->metadata,
                                               &c->content };
@@ -304,9 +319,12 @@ static int hold(struct seat *s, const struct client_message *c, struct err *e)
         free(buffers);
         return err_set(e, HC_ELIMIT, "no memory for a message of %zu bytes", n);
     }
-    *h = (struct held){
-        .channel = c->channel, .bytes = n, .buffers = buffers, .buffer_count = c->buffer_count
-    };
+    *h = (struct held){ .channel = c->channel,
+                        .is_run = is_run,
+                        .stamp = s->kernel->notes,
+                        .bytes = n,
+                        .buffers = buffers,
+                        .buffer_count = c->buffer_count };
     uint8_t *at = h->data;
     for (size_t i = 0; i < EVENT_PARTS + c->buffer_count; i++) {
         struct view from = i < EVENT_PARTS ? *parts[i] : c->buffers[i - EVENT_PARTS];
@@ -323,10 +341,14 @@ static int hold(struct seat *s, const struct client_message *c, struct err *e)
     return 0;
 }
 
-static int accepts(const struct kernel *k)
+/* Requests wait for the proof of iopub. An answer to a question does not: while the
+ * kernel waits for it there may be no proof. Nor does what goes to the control channel
+ * of a kernel that was taken over in the middle of a cell. */
+static int accepts(const struct kernel *k, enum channel channel)
 {
-    return k->phase == KERNEL_ALIVE && link_is_proven(k->link) && k->signals == 0 &&
-           k->seeding == NULL;
+    return k->phase == KERNEL_ALIVE && k->signals == 0 && k->seeding == NULL &&
+           (link_is_proven(k->link) || channel == CHANNEL_STDIN ||
+            (channel == CHANNEL_CONTROL && k->adopted));
 }
 
 int seat_send(struct seat *s, const struct client_message *c, struct err *e)
@@ -350,8 +372,16 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
         return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
-    if (!accepts(k) || s->held != NULL)
-        return hold(s, c, e);
+    int is_run = kernel_is_run(c->channel, &facts);
+    int may_pass = c->channel == CHANNEL_STDIN || (c->channel == CHANNEL_CONTROL && k->adopted);
+    if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
+        rc = hold(s, c, is_run, e);
+        if (rc == 0 && is_run)
+            kernel_note_later(k);
+        if (rc == 0 && is_run)
+            seat_resume(s);
+        return rc;
+    }
     rc = forward(s, c->channel, &m, &facts, e);
     if (rc < 0 && rc != -EAGAIN && rc != -HC_ELIMIT) {
         log_warn("message_not_sent", "kernel=%s error=\"%s\"", k->id, e->msg);
@@ -368,6 +398,9 @@ static void release(struct seat *s)
         struct held *h = s->held;
         struct jmsg m = { .buffers = h->buffers, .buffer_count = (unsigned)h->buffer_count };
         struct jmsg_facts facts;
+        /* The next gateway knows of a run before the kernel does. */
+        if (h->is_run && s->kernel->notes <= h->stamp && !kernel_note_now(s->kernel))
+            return;
         memcpy(m.parts, h->parts, sizeof m.parts);
         int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
         if (rc == 0)
@@ -388,7 +421,7 @@ static void release(struct seat *s)
 
 void seat_resume(struct seat *s)
 {
-    if (!accepts(s->kernel))
+    if (!accepts(s->kernel, CHANNEL_SHELL))
         return;
     release(s);
     if (s->held == NULL && s->blocked && s->client != NULL) {

@@ -26,11 +26,17 @@ enum {
     SEATS_PARKED_MAX = 16, /* of one kernel; the one parked longest goes first */
     SEAT_HELD_MAX = 1024,  /* messages that wait for the proof of iopub */
     SEAT_HELD_BYTES = 16 * 1024 * 1024,
+    SEAT_HEIRS_MAX = 4,
+    SEAT_UNSEEN_MAX = 64,
+    SEAT_ASK_MAX = 4096,       /* bytes of an input_request that the next gateway can repeat */
+    SEAT_INHERITED_MS = 60000, /* so long clients of the gateway before have a place */
 };
 
 struct held { /* a message that waits */
     struct held *next;
     enum channel channel;
+    int is_run;
+    uint64_t stamp; /* notes written when it came: a run goes out after a later one */
     size_t bytes;
     struct view parts[EVENT_PARTS]; /* into data */
     struct view *buffers;           /* into data; behind it */
@@ -38,10 +44,32 @@ struct held { /* a message that waits */
     uint8_t data[];
 };
 
+struct unseen { /* the end of a run that its client was not given yet */
+    struct unseen *next;
+    uint64_t seq; /* of the log's end then */
+    size_t n;
+    uint8_t header[]; /* of the request */
+};
+
+struct ask { /* an input_request without an answer */
+    uint64_t seq;
+    int given;                      /* the client has it */
+    struct view parts[EVENT_PARTS]; /* into data */
+    uint8_t data[];
+};
+
 struct seat_dealer {
     struct seat *seat; /* borrowed: what a ZMQ callback finds its way by */
     struct zsocket *socket;
     enum channel channel;
+};
+
+/* Sockets with the identity that the gateway before this one had: answers to what it * sent come here. Nothing is sent on them: a ROUTER without handover that still knew
+ * the dead peer takes nothing from its heir, and kernels look at what an input_reply
+ * says, not at who sends it. */
+struct heir {
+    char identity[65];
+    struct seat_dealer shell, input;
 };
 
 struct seat {
@@ -58,7 +86,13 @@ struct seat {
     struct seat_dealer dealers[SEAT_DEALERS];
     struct held *held, **held_last; /* owned */
     size_t held_count, held_bytes;
-    int blocked; /* a writable() is owed to the client */
+    int blocked;        /* a writable() is owed to the client */
+    struct heir *heirs; /* owned */
+    unsigned heir_count;
+    struct ask *ask;                      /* owned; NULL: none, or one too long to be kept */
+    struct unseen *unseen, **unseen_last; /* owned */
+    unsigned unseen_count;
+    int inherited; /* made for a client of the gateway before this one, not back yet */
 };
 
 /* Sits down: the seat of sid, or a new one at the end of the log. sid "": random. */
@@ -79,6 +113,20 @@ void seats_close(struct kernel *k);   /* closes the DEALERs */
 void seats_forget_held(struct kernel *k);
 /* A new socket of the same identity in the place of one whose connection broke. */
 void seat_reopen(struct seat *s, enum channel channel);
+
+/* ---- seat_heirs.c: what outlives a gateway ---- */
+void seats_open_heirs(struct kernel *k);
+void seats_close_heirs(struct kernel *k); /* nothing that was inherited is outstanding */
+void seat_free_kept(struct seat *s);
+/* The run has ended: until the client was given all of the log it is in the notes. */
+void seat_run_ended(struct seat *s, struct view header);
+void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS]);
+void seat_answered(struct seat *s);  /* nothing is asked any more */
+void seat_delivered(struct seat *s); /* the cursor moved */
+struct seat *seat_by_number(struct kernel *k, uint64_t number);
+
+struct seat *seat_new(struct kernel *k, const char *sid, int returns);
+int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e) MUST_CHECK;
 
 /* As client_send(). */
 int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;

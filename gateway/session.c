@@ -272,6 +272,8 @@ static void on_noted(void *arg, uint64_t number, struct launch_answer *a)
 
     if (a->error != 0 && s != NULL)
         log_warn("note_failed", "session=%s error=\"%s\"", s->id, a->text);
+    for (struct kernel *k = s != NULL ? s->kernels : NULL; k != NULL; k = k->next)
+        kernel_noted(k);
 }
 
 int session_note(struct session *s, struct view note, const int *fds, unsigned fd_count,

@@ -101,6 +101,7 @@ static int fill(struct kernel *k, const struct launch_listed *listed, const stru
     k->generation = n->generation;
     memcpy(k->key, n->key, sizeof k->key);
     memcpy(k->kept, n->kept, sizeof k->kept);
+    snprintf(k->sid, sizeof k->sid, "%s", n->session);
     k->endpoints.dir_fd = k->all->policy.private_dir_fd;
     memcpy(k->endpoints.base, n->base, sizeof k->endpoints.base);
     for (unsigned i = 0; i < ENDPOINT_COUNT; i++)
@@ -187,6 +188,7 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     int known = find_info(listed->kernels, &info);
     log_info("kernel_adopted", "kernel=%s generation=%u running=%d", k->id, k->generation,
              known && info.running);
+    kernel_inherit(k, n.seats);
     resume(k, &info, known);
     /* Half of the seed notebook is no state that anybody should find. */
     if (n.seeding && k->process)

@@ -14,10 +14,11 @@
 #include "request.h"
 
 enum {
-    REQUESTS_PER_TURN = 32,  /* exits and deadlines come in between */
-    STOP_GATEWAY_MS = 8000,  /* it shuts its kernels down politely */
-    STOP_SESSIONS_MS = 1500, /* the rest until the supervisor loses patience at 10 s */
-    SILENT_DEATHS_MAX = 3,   /* gateways that ended before any one asked anything */
+    REQUESTS_PER_TURN = 32,   /* exits and deadlines come in between */
+    LAST_REQUESTS_MAX = 4096, /* of a gateway that is gone: what one socket buffer can hold */
+    STOP_GATEWAY_MS = 8000,   /* it shuts its kernels down politely */
+    STOP_SESSIONS_MS = 1500,  /* the rest until the supervisor loses patience at 10 s */
+    SILENT_DEATHS_MAX = 3,    /* gateways that ended before any one asked anything */
 };
 
 /* Nobody waits for these answers any more. */
@@ -68,11 +69,25 @@ void gatewaywatch_start(struct launcher *l, uint64_t now)
     log_info("gateway_started", "pid=%d deaths=%u", (int)l->gateway.pid, l->gateway.deaths);
 }
 
+/* Its last note may still lie in the socket: the next gateway asks for it. */
+static void take_the_last(struct launcher *l)
+{
+    struct link_packet p;
+
+    for (int i = 0;
+         i < LAST_REQUESTS_MAX && l->gateway.link != NULL && link_receive(l->gateway.link, &p) > 0;
+         i++) {
+        request_serve(l, &p);
+        link_packet_close(&p);
+    }
+}
+
 void gatewaywatch_exited(struct launcher *l, int status, uint64_t now)
 {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
+    take_the_last(l);
     gatewayproc_ended(&l->gateway, now);
     if (l->state == LAUNCHER_STOPPING && code == 0)
         log_info("gateway_exited", "exit=0");

@@ -31,6 +31,7 @@ struct link {
     struct buf out;     /* one packet, encoded */
     uint8_t *in;        /* one packet, received */
     struct err broken;  /* code != 0: of no use any more */
+    int deaf;           /* the other end is gone; what it sent before is still read */
     int closed;
 };
 
@@ -61,15 +62,22 @@ static struct waiting *waiting_free(struct waiting *w)
     return NULL;
 }
 
-struct link *link_free(struct link *l)
+static void drop_waiting(struct link *l)
 {
-    if (l == NULL)
-        return NULL;
     while (l->first != NULL) {
         struct waiting *w = l->first;
         l->first = w->next;
         waiting_free(w);
     }
+    l->end = &l->first;
+    l->packets = l->bytes = l->fds = 0;
+}
+
+struct link *link_free(struct link *l)
+{
+    if (l == NULL)
+        return NULL;
+    drop_waiting(l);
     close(l->fd);
     buf_free(&l->out);
     free(l->in);
@@ -117,7 +125,16 @@ static int has_unread(const struct link *l)
     return ioctl(l->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
 }
 
-/* 1: sent; 0: the socket is full; negative: the link is broken now. */
+/* A gateway that was killed may have left requests in the socket, its last note
+ * among them: they are read before the link is given up. */
+static int go_deaf(struct link *l)
+{
+    l->deaf = 1;
+    drop_waiting(l);
+    return -1;
+}
+
+/* 1: sent; 0: the socket is full; negative: nothing more is sent. */
 static int send_packet(struct link *l, const uint8_t *bytes, size_t n, const int *fds,
                        unsigned fd_count)
 {
@@ -142,7 +159,8 @@ static int send_packet(struct link *l, const uint8_t *bytes, size_t n, const int
         /* ETOOMANYREFS: too many descriptors are in flight, a matter of the reader too. */
         if (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS)
             return 0;
-        l->closed = errno == EPIPE;
+        if (errno == EPIPE || errno == ECONNRESET)
+            return go_deaf(l);
         link_break(l, "send: %s", strerror(errno));
         return -1;
     }
@@ -180,7 +198,7 @@ void link_send(struct link *l, const struct msg_spec *spec, uint64_t request, in
 {
     struct err e = { 0 };
 
-    if (l->broken.code != 0)
+    if (l->broken.code != 0 || l->deaf)
         return;
     buf_clear(&l->out);
     if (msg_encode(spec, request, error, body, fd_count, &l->out, &e) < 0) {
@@ -277,9 +295,10 @@ int link_receive(struct link *l, struct link_packet *ret)
     if (l->broken.code != 0)
         return 0;
     memset(p.fds, 0xff, sizeof p.fds); /* -1 each */
+    /* ECONNRESET: it died with answers unread. It is told once, before what it sent. */
     do
         n = recvmsg(l->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0) {
         if (errno != EAGAIN)
             link_break(l, "receive: %s", strerror(errno));

@@ -3,7 +3,8 @@
  * with descriptors, and a bounded queue for a reader that is slow. Never blocks.
  *
  * A link that broke (the gateway is gone, sent nonsense, or does not read) stays
- * broken: the owner asks link_broken() once per turn and ends that gateway.
+ * broken: the owner asks link_broken() once per turn and ends that gateway. What a
+ * gateway sent before it died is received first.
  */
 #ifndef HC_LINK_H
 #define HC_LINK_H

@@ -202,6 +202,10 @@ int jmsg_header_write(const struct jmsg_own *own, struct buf *out, struct err *e
     jsonwrite_string(&w, own->date);
     jsonwrite_key(&w, "version");
     jsonwrite_str(&w, JMSG_VERSION);
+    if (own->subshell_id.n > 0) {
+        jsonwrite_key(&w, "subshell_id");
+        jsonwrite_string(&w, own->subshell_id);
+    }
     jsonwrite_end(&w);
     return jsonwrite_finish(&w, e);
 }

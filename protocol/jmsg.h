@@ -108,6 +108,7 @@ int jmsg_pack(struct jmsg_key *k, const struct jmsg *m, char hex[JMSG_SIGNATURE_
 /* A header of our own; username and the others are UTF-8, date is ISO 8601 with zone. */
 struct jmsg_own {
     struct view msg_id, msg_type, session, username, date;
+    struct view subshell_id; /* left out when it is empty */
 };
 
 /* Appends the header's JSON to out. */

@@ -49,7 +49,7 @@ enum {
     LAUNCH_ARGV_MAX = 32 * 1024, /* bytes of all arguments with their NULs */
     LAUNCH_ENV_MAX = 96 * 1024,
     LAUNCH_STRINGS_MAX = 1024, /* arguments, or environment entries */
-    LAUNCH_NOTE_MAX = 16 * 1024,
+    LAUNCH_NOTE_MAX = 64 * 1024,
     LAUNCH_TEXT_MAX = 1024,
     LAUNCH_KERNELS_MAX = 16, /* kernels of one session */
 };

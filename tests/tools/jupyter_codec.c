@@ -274,8 +274,11 @@ static int verb_decode(const struct request *r, struct err *e)
 /* msg_id, msg_type, session, username, date -> header */
 static int verb_header(const struct request *r, struct err *e)
 {
-    const struct jmsg_own own = { r->fields[0], r->fields[1], r->fields[2], r->fields[3],
-                                  r->fields[4] };
+    const struct jmsg_own own = { .msg_id = r->fields[0],
+                                  .msg_type = r->fields[1],
+                                  .session = r->fields[2],
+                                  .username = r->fields[3],
+                                  .date = r->fields[4] };
     autobuf struct buf header = { .max = SIZE_MAX };
     int rc = jmsg_header_write(&own, &header, e);
 

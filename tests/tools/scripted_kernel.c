@@ -50,8 +50,11 @@ static void send_message(struct kernel *k, zsock_t *to, struct view routing, con
     json_decref(content);
     buf_init(&header, 4096);
     snprintf(id, sizeof id, "%s_%u", k->session, ++k->count);
-    struct jmsg_own own = { view_cstr(id), view_cstr(type), view_cstr(k->session),
-                            view_cstr("scripted"), view_cstr("2026-01-01T00:00:00.000000Z") };
+    struct jmsg_own own = { .msg_id = view_cstr(id),
+                            .msg_type = view_cstr(type),
+                            .session = view_cstr(k->session),
+                            .username = view_cstr("scripted"),
+                            .date = view_cstr("2026-01-01T00:00:00.000000Z") };
     check(jmsg_header_write(&own, &header, NULL) == 0);
     struct jmsg m = { .routing = &routing,
                       .routing_count = 1,

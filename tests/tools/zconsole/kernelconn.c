@@ -80,8 +80,11 @@ static int send_request(struct kernelconn *k, zsock_t *to, const char *type, str
 
     buf_init(&header, 4096);
     snprintf(id, sizeof id, "%s_%u", k->session, ++k->count);
-    struct jmsg_own own = { view_cstr(id), view_cstr(type), view_cstr(k->session),
-                            view_cstr("zconsole"), view_cstr("2026-01-01T00:00:00.000000Z") };
+    struct jmsg_own own = { .msg_id = view_cstr(id),
+                            .msg_type = view_cstr(type),
+                            .session = view_cstr(k->session),
+                            .username = view_cstr("zconsole"),
+                            .date = view_cstr("2026-01-01T00:00:00.000000Z") };
     int rc = jmsg_header_write(&own, &header, e);
     if (rc < 0)
         return rc;

@@ -1,4 +1,4 @@
-/* Pure rules around a kernel: state and activity, restarts, environment, note. */
+/* Pure rules around a kernel: state and activity, restarts, environment, recipe. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include "activity.h"
 #include "cull.h"
+#include "endpoints.h"
 #include "err.h"
 #include "kernelenv.h"
 #include "launchmsg.h"
 #include "msgcodec.h"
-#include "note.h"
 #include "recipe.h"
 #include "restarts.h"
 
@@ -254,141 +254,7 @@ static void the_working_directory_never_leaves_the_home(void **state)
     assert_string_equal(cwd, "/home/user");
 }
 
-/* ---- note and recipe ---- */
-
-static struct note example(void)
-{
-    return (struct note){ .principal = "default",
-                          .id = "00000000-0000-4000-8000-000000000000",
-                          .spec_name = "python3",
-                          .spec_dir = 3,
-                          .sockets_fd = 1,
-                          .generation = 7,
-                          .key = "a0436f6c-1916498bb8ebe81ab9368e84",
-                          .base = "0123456789abcdef",
-                          .cull_ms = 90000,
-                          .last_us = 1796000000000000,
-                          .last_ms = 77,
-                          .busy = 1,
-                          .seeding = 1,
-                          .fds = 7,
-                          .ending = 1,
-                          .kept = "[{\"path\":\"a.ipynb\"}]" };
-}
-
-static void a_note_comes_back_as_it_was(void **state)
-{
-    struct note n = example(), back;
-    autobuf struct buf out = { 0 };
-
-    (void)state;
-    buf_init(&out, LAUNCH_NOTE_MAX);
-    assert_int_equal(note_encode(&n, &out, NULL), 0);
-    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
-    assert_memory_equal(&n, &back, sizeof n);
-}
-
-static void a_note_without_activity_knows_of_none(void **state)
-{
-    struct note n = example(), back;
-    autobuf struct buf out = { 0 };
-    static const char *const optional[] = { "cull_ms", "last_us", "last_ms", "busy", "seeding" };
-
-    (void)state;
-    n.cull_ms = CULL_UNSET;
-    buf_init(&out, LAUNCH_NOTE_MAX);
-    assert_int_equal(note_encode(&n, &out, NULL), 0);
-    json_t *o = json_loadb((const char *)buf_view(&out).p, buf_len(&out), 0, NULL);
-    assert_null(json_object_get(o, "cull_ms"));
-    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
-        json_object_del(o, optional[i]);
-    autofree char *text = json_dumps(o, 0);
-    json_object_set_new(o, "last_ms", json_integer(-1));
-    autofree char *negative = json_dumps(o, 0);
-    json_decref(o);
-    assert_int_equal(note_decode(view_cstr(text), &back, NULL), 0);
-    assert_true(back.cull_ms == CULL_UNSET);
-    assert_int_equal(back.last_us + back.last_ms + (uint64_t)back.busy + (uint64_t)back.seeding, 0);
-    assert_int_equal(note_decode(view_cstr(negative), &back, NULL), -HC_EPARSE);
-}
-
-#define OLD_NOTE                                                                          \
-    "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\"," \
-    "\"spec\":\"s\",\"key\":\"a\",\"base\":\"\",\"spec_dir\":1,\"sockets_fd\":0,"         \
-    "\"interrupt_by_message\":0,\"generation\":1,\"fds\":7"
-
-static void a_note_of_before_lacks_what_came_later(void **state)
-{
-    struct note back;
-
-    (void)state;
-    memset(&back, 0xff, sizeof back);
-    assert_int_equal(note_decode(VIEW_STR(OLD_NOTE "}"), &back, NULL), 0);
-    assert_int_equal(back.ending, 0);
-    assert_string_equal(back.kept, "");
-}
-
-static void what_is_kept_has_room_up_to_its_limit(void **state)
-{
-    struct note n = example(), back;
-    autobuf struct buf out = { 0 };
-
-    (void)state;
-    memset(n.kept, 'x', NOTE_KEPT_MAX);
-    memcpy(n.kept, "[\"", 2);
-    memcpy(n.kept + NOTE_KEPT_MAX - 2, "\"]", 3);
-    buf_init(&out, LAUNCH_NOTE_MAX);
-    assert_int_equal(note_encode(&n, &out, NULL), 0);
-    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
-    assert_memory_equal(&n, &back, sizeof n);
-}
-
-static void a_damaged_note_is_refused_by_field(void **state)
-{
-    static const char *const bad[] = {
-        "",
-        "[]",
-        "{}",
-        "{\"version\":2}",
-        OLD_NOTE ",\"ending\":2}",
-        OLD_NOTE ",\"kept\":\"[]\"}",
-        "{\"version\":1,\"principal\":\"p\",\"id\":\"no\",\"spec\":\"s\",\"key\":\"a\",\"base\":"
-        "\"\",\"spec_dir\":0,"
-        "\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,\"fds\":7}",
-        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
-        "\"spec\":\"s\",\"key\":\"../x\","
-        "\"base\":\"\",\"spec_dir\":0,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,"
-        "\"fds\":7}",
-        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
-        "\"spec\":\"s\",\"key\":\"a\","
-        "\"base\":\"a/../"
-        "b\",\"spec_dir\":0,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,\"fds\":"
-        "7}",
-        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
-        "\"spec\":\"s\",\"key\":\"a\","
-        "\"base\":\"\",\"spec_dir\":256,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":"
-        "1,\"fds\":7}",
-    };
-    struct note back;
-    struct err e;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(note_decode(view_cstr(bad[i]), &back, &e), -HC_EPARSE);
-}
-
-static void a_note_cut_anywhere_is_refused(void **state)
-{
-    struct note n = example(), back;
-    autobuf struct buf out = { 0 };
-
-    (void)state;
-    buf_init(&out, LAUNCH_NOTE_MAX);
-    assert_int_equal(note_encode(&n, &out, NULL), 0);
-    for (size_t cut = 0; cut < buf_len(&out); cut++)
-        assert_int_equal(note_decode((struct view){ buf_view(&out).p, cut }, &back, NULL),
-                         -HC_EPARSE);
-}
+/* ---- recipe ---- */
 
 static void a_recipe_survives_in_a_memfd(void **state)
 {
@@ -444,12 +310,6 @@ int main(void)
         cmocka_unit_test(the_environment_is_built_from_scratch),
         cmocka_unit_test(a_bad_variable_of_the_request_is_named),
         cmocka_unit_test(the_working_directory_never_leaves_the_home),
-        cmocka_unit_test(a_note_comes_back_as_it_was),
-        cmocka_unit_test(a_note_without_activity_knows_of_none),
-        cmocka_unit_test(a_note_of_before_lacks_what_came_later),
-        cmocka_unit_test(what_is_kept_has_room_up_to_its_limit),
-        cmocka_unit_test(a_damaged_note_is_refused_by_field),
-        cmocka_unit_test(a_note_cut_anywhere_is_refused),
         cmocka_unit_test(a_recipe_survives_in_a_memfd),
         cmocka_unit_test(a_damaged_recipe_is_refused),
     };

@@ -190,13 +190,65 @@ static void a_closed_end_is_told_apart_from_nonsense(void **state)
     assert_true(link_closed(p->link));
 }
 
-static void sending_to_a_closed_end_breaks_without_a_signal(void **state)
+static void send_request(struct pair *p, uint64_t number)
+{
+    struct launch_note note = { .sandbox = number, .note = VIEW_STR("last words") };
+    autobuf struct buf out = { 0 };
+
+    buf_init(&out, MSG_MAX);
+    assert_int_equal(msg_encode(launch_request_spec(LAUNCH_NOTE), number, 0, &note, 0, &out, NULL),
+                     0);
+    assert_int_equal(send(p->fd, buf_view(&out).p, buf_len(&out), 0), buf_len(&out));
+}
+
+static void expect_end(struct pair *p)
+{
+    struct link_packet packet;
+
+    assert_int_equal(link_receive(p->link, &packet), 0);
+    assert_non_null(link_broken(p->link));
+    assert_true(link_closed(p->link));
+}
+
+static void sending_to_a_closed_end_is_no_signal_and_the_end_is_found_by_receiving(void **state)
 {
     struct pair *p = *state;
 
     close(take_fd(&p->fd));
     send_done(p, 1);
-    assert_true(link_closed(p->link));
+    assert_null(link_broken(p->link));
+    expect_end(p);
+}
+
+/* A gateway that is killed has sent its last note and read none of the answers. */
+static void what_was_sent_before_the_end_is_received(void **state)
+{
+    struct pair *p = *state;
+    struct link_packet packet;
+
+    send_done(p, 1);
+    for (uint64_t i = 1; i <= 3; i++)
+        send_request(p, i);
+    close(take_fd(&p->fd));
+    for (uint64_t i = 1; i <= 3; i++) {
+        assert_int_equal(link_receive(p->link, &packet), 1);
+        assert_int_equal(packet.head.request, i);
+        link_packet_close(&packet);
+        send_done(p, i); /* the answer finds nobody */
+    }
+    expect_end(p);
+}
+
+static void packets_that_wait_for_a_closed_end_are_dropped(void **state)
+{
+    struct pair *p = *state;
+
+    for (uint64_t i = 1; !is_waiting(p); i++)
+        send_done(p, i);
+    close(take_fd(&p->fd));
+    link_flush(p->link);
+    assert_false(is_waiting(p));
+    expect_end(p);
 }
 
 static void expect_refusal(struct pair *p, const void *bytes, size_t n, const char *part)
@@ -260,7 +312,9 @@ int main(void)
         T(a_message_that_lies_unread_for_long_breaks_the_link),
         T(descriptors_that_wait_are_duplicates),
         T(a_closed_end_is_told_apart_from_nonsense),
-        T(sending_to_a_closed_end_breaks_without_a_signal),
+        T(sending_to_a_closed_end_is_no_signal_and_the_end_is_found_by_receiving),
+        T(what_was_sent_before_the_end_is_received),
+        T(packets_that_wait_for_a_closed_end_are_dropped),
         T(a_packet_above_the_maximum_is_refused),
         T(a_descriptor_that_the_head_does_not_tell_is_closed_and_refused),
     };

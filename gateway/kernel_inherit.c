@@ -1,0 +1,254 @@
+/* Taking over what clients of the gateway before this one had at a kernel: seats,
+ * runs under way, a question; and finding out which of those runs are over. */
+#include <string.h>
+
+#include "err.h"
+#include "jmsg.h"
+#include "kernel_own.h"
+#include "link.h"
+#include "log.h"
+#include "loop.h"
+#include "noteitem.h"
+#include "seat.h"
+
+static const char restarted[] =
+    "\n[holdcell] the gateway was restarted: what it had not delivered or not sent is lost\n";
+static const char gap[] = "\n[holdcell] the gateway was restarted while this cell was under way: "
+                          "output from meanwhile may be missing\n";
+const char kernel_lost_text[] =
+    "the gateway was restarted while this cell was under way, and its end was not seen";
+
+/* ---- from the note ---- */
+
+struct reader {
+    struct kernel *kernel;
+    struct seat *seat;
+    struct view ask[EVENT_PARTS];
+    unsigned ask_parts, ask_given;
+};
+
+static void copy(struct jsonscan_value v, char *out, size_t n)
+{
+    if (jsonscan_string_copy(v, out, n, NULL) < 0)
+        out[0] = '\0';
+}
+
+static void fill_query(struct query *q, const struct seat *s, const struct noteitem *i)
+{
+    struct jmsg_header h;
+
+    *q = (struct query){ .seat = s->number,
+                         .channel = CHANNEL_SHELL,
+                         .type = "execute_request",
+                         .header = i->bytes,
+                         .allow_stdin = (i->flags & NOTEITEM_STDIN) != 0,
+                         .is_run = 1,
+                         .inherited = 1,
+                         .unheard = 1 };
+    if (jmsg_header_scan(i->bytes, &jmsg_limits_default, &h, NULL) < 0)
+        return;
+    copy(h.msg_id, q->id, sizeof q->id);
+    copy(h.session, q->session, sizeof q->session);
+    copy(h.subshell_id, q->subshell, sizeof q->subshell);
+}
+
+static void take_run(struct reader *r, const struct noteitem *i)
+{
+    struct kernel *k = r->kernel;
+    struct query q;
+
+    fill_query(&q, r->seat, i);
+    if (q.id[0] == '\0')
+        return;
+    if (i->flags & NOTEITEM_UNDELIVERED) {
+        kernel_tell_gap(k, &q);
+        kernel_tell_reply(k, &q, "RunLost", kernel_lost_text);
+        kernel_tell_idle(k, q.header);
+        return;
+    }
+    struct query *added = queries_add(k->queries, &q);
+    if (added == NULL)
+        return;
+    k->inherited++;
+    if (i->flags & NOTEITEM_BUSY) {
+        added->busy = 1;
+        run_busy(&added->run);
+        kernel_tell_gap(k, added);
+    }
+}
+
+static void take_identity(struct seat *s, struct view text)
+{
+    if (s->heir_count >= SEAT_HEIRS_MAX)
+        return;
+    if (s->heirs == NULL)
+        s->heirs = xcalloc(SEAT_HEIRS_MAX, sizeof *s->heirs);
+    struct heir *h = &s->heirs[s->heir_count++];
+    memcpy(h->identity, text.p, text.n);
+    h->shell = (struct seat_dealer){ .seat = s, .channel = CHANNEL_SHELL };
+    h->input = (struct seat_dealer){ .seat = s, .channel = CHANNEL_STDIN };
+}
+
+/* A question that its client had not been given is asked again. */
+static void end_seat(struct reader *r)
+{
+    struct seat *s = r->seat;
+
+    if (s != NULL && r->ask_parts == EVENT_PARTS) {
+        seat_asked(s, r->ask);
+        if (s->ask != NULL)
+            s->ask->given = r->ask_given != 0;
+        if (!r->ask_given)
+            kernel_log_ask(s, r->ask);
+    }
+    r->seat = NULL;
+    r->ask_parts = 0;
+}
+
+static void take_seat(struct reader *r, const struct noteitem *i)
+{
+    struct kernel *k = r->kernel;
+    autofree char *sid = view_dup(i->bytes);
+
+    end_seat(r);
+    r->seat = seat_new(k, sid, (i->flags & NOTEITEM_RETURNS) != 0);
+    r->seat->cursor.seq = 1; /* all that is told below */
+    r->seat->inherited = r->seat->returns;
+    r->seat->parked_ms = loop_now_ms(sessions_loop(k->all));
+    if (r->seat->returns)
+        kernel_tell_seat(r->seat, restarted);
+}
+
+void kernel_inherit(struct kernel *k, struct view items)
+{
+    struct reader r = { .kernel = k };
+    struct noteitem i;
+
+    /* Checked when the note was read. */
+    while (noteitem_next(&items, &i, NULL) == 1) {
+        if (i.kind == NOTEITEM_SEAT) {
+            take_seat(&r, &i);
+        } else if (i.kind == NOTEITEM_IDENTITY) {
+            take_identity(r.seat, i.bytes);
+        } else if (i.kind == NOTEITEM_RUN) {
+            take_run(&r, &i);
+        } else if ((i.flags & NOTEITEM_PART) == r.ask_parts) {
+            r.ask[r.ask_parts++] = i.bytes;
+            r.ask_given = i.flags & NOTEITEM_GIVEN;
+        }
+    }
+    end_seat(&r);
+    /* A kernel takes requests from its connections in turns: an answer to one
+     * question does not tell that all that was sent before it is done. One more
+     * question than there are runs does. */
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q))
+        q->probes = k->inherited + 1;
+    if (k->inherited > 0)
+        log_info("runs_inherited", "kernel=%s count=%u", k->id, k->inherited);
+    else
+        seats_close_heirs(k);
+    kernel_watch_runs(k);
+}
+
+/* ---- afterwards ---- */
+
+void kernel_tell_gap(struct kernel *k, struct query *q)
+{
+    if (q->gap_told)
+        return;
+    q->gap_told = 1;
+    kernel_tell_stream(k, q->header, gap);
+}
+
+void kernel_heard_of(struct kernel *k, struct query *q, int begins)
+{
+    if (!q->unheard)
+        return;
+    q->unheard = 0; /* from here on it is seen like any other */
+    q->busy = 1;
+    run_busy(&q->run);
+    if (!begins)
+        kernel_tell_gap(k, q);
+}
+
+static void probe(struct kernel *k, const char *subshell)
+{
+    struct err e = { 0 };
+
+    if (k->link != NULL && link_probe(k->link, subshell, &e) < 0)
+        log_warn("probe", "kernel=%s error=\"%s\"", k->id, e.msg);
+}
+
+static int is_first_of_subshell(const struct kernel *k, const struct query *q)
+{
+    for (const struct query *o = queries_first(k->queries); o != q;
+         o = queries_next(k->queries, o)) {
+        if (o->unheard && strcmp(o->subshell, q->subshell) == 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* The link asks the main shell by itself. */
+void kernel_probe_subshells(struct kernel *k)
+{
+    if (k->inherited == 0)
+        return;
+    for (const struct query *q = queries_first(k->queries); q != NULL;
+         q = queries_next(k->queries, q)) {
+        if (q->unheard && q->subshell[0] != '\0' && is_first_of_subshell(k, q))
+            probe(k, q->subshell);
+    }
+}
+
+void kernel_shell_answered(struct kernel *k, const char *subshell)
+{
+    int again = 0;
+
+    if (k->inherited == 0)
+        return;
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (!q->inherited || q->probes == 0 || strcmp(q->subshell, subshell) != 0)
+            continue;
+        if (--q->probes == 0)
+            q->probed_ms = loop_now_ms(sessions_loop(k->all));
+        else
+            again = 1;
+    }
+    if (again)
+        probe(k, subshell);
+}
+
+int kernel_run_is_lost(const struct query *q, uint64_t now)
+{
+    uint64_t since = q->run.first_end_ms > q->probed_ms ? q->run.first_end_ms : q->probed_ms;
+
+    return q->inherited && (q->unheard || q->replied) && q->probed_ms != 0 &&
+           now >= since + RUN_IDLE_GRACE_MS;
+}
+
+void kernel_end_lost(struct kernel *k, struct query *q)
+{
+    kernel_tell_gap(k, q);
+    run_end(&q->run, q->replied ? q->run.verdict : RUN_LOST);
+    if (!q->replied)
+        kernel_tell_reply(k, q, "RunLost", kernel_lost_text);
+    if (!q->idle)
+        kernel_tell_idle(k, q->header);
+    q->replied = q->idle = 1;
+    kernel_run_ended(k, q);
+    queries_settle(k->queries, q);
+}
+
+void kernel_inheritance_done(struct kernel *k)
+{
+    if (k->inherited == 0)
+        return;
+    for (const struct query *q = queries_first(k->queries); q != NULL;
+         q = queries_next(k->queries, q)) {
+        if (q->inherited && !run_ended(&q->run))
+            return;
+    }
+    k->inherited = 0;
+    seats_close_heirs(k);
+}

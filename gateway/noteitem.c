@@ -1,0 +1,69 @@
+#include "noteitem.h"
+
+#include "err.h"
+
+int noteitem_put(struct buf *out, const struct noteitem *i)
+{
+    const uint8_t head[NOTEITEM_HEAD] = { (uint8_t)i->kind, (uint8_t)i->flags,
+                                          (uint8_t)(i->bytes.n & 0xff),
+                                          (uint8_t)(i->bytes.n >> 8) };
+
+    if (i->bytes.n > NOTEITEM_BYTES_MAX)
+        return -HC_ELIMIT;
+    int rc = buf_reserve(out, sizeof head + i->bytes.n);
+    if (rc < 0)
+        return rc;
+    rc = buf_add(out, head, sizeof head);
+    return rc < 0 ? rc : buf_add_view(out, i->bytes);
+}
+
+static int check_item(const struct noteitem *i, struct err *e)
+{
+    if (i->kind == 0 || i->kind >= NOTEITEM_KINDS_END)
+        return err_set(e, HC_EPARSE, "note: an item of kind %u", (unsigned)i->kind);
+    if (i->bytes.n > NOTEITEM_BYTES_MAX)
+        return err_set(e, HC_EPARSE, "note: an item of %zu bytes", i->bytes.n);
+    if (i->kind == NOTEITEM_IDENTITY && (i->bytes.n == 0 || i->bytes.n > NOTEITEM_IDENTITY_MAX))
+        return err_set(e, HC_EPARSE, "note: an identity of %zu bytes", i->bytes.n);
+    /* Texts that become C strings. */
+    if (i->kind == NOTEITEM_SEAT || i->kind == NOTEITEM_IDENTITY) {
+        for (size_t at = 0; at < i->bytes.n; at++) {
+            if (i->bytes.p[at] == '\0')
+                return err_set(e, HC_EPARSE, "note: a NUL in a name");
+        }
+    }
+    return 0;
+}
+
+int noteitem_next(struct view *rest, struct noteitem *ret, struct err *e)
+{
+    if (rest->n == 0)
+        return 0;
+    if (rest->n < NOTEITEM_HEAD)
+        return err_set(e, HC_EPARSE, "note: an item cut short");
+    size_t n = rest->p[2] | (size_t)rest->p[3] << 8;
+    if (n > rest->n - NOTEITEM_HEAD)
+        return err_set(e, HC_EPARSE, "note: an item cut short");
+    struct noteitem i = { .kind = rest->p[0],
+                          .flags = rest->p[1],
+                          .bytes = { rest->p + NOTEITEM_HEAD, n } };
+    int rc = check_item(&i, e);
+    if (rc < 0)
+        return rc;
+    *rest = (struct view){ rest->p + NOTEITEM_HEAD + n, rest->n - NOTEITEM_HEAD - n };
+    *ret = i;
+    return 1;
+}
+
+int noteitem_check(struct view all, struct err *e)
+{
+    struct noteitem i;
+    int first = 1, rc;
+
+    while ((rc = noteitem_next(&all, &i, e)) == 1) {
+        if (first && i.kind != NOTEITEM_SEAT)
+            return err_set(e, HC_EPARSE, "note: an item without a seat");
+        first = 0;
+    }
+    return rc;
+}

@@ -1,0 +1,51 @@
+/*
+ * noteitem - the tail of a note: what clients have at a kernel, as a flat row of
+ * items. A seat comes first, what is its follows. Pure.
+ *
+ * An item is u8 kind, u8 flags, u16 length (little-endian) and the bytes.
+ */
+#ifndef HC_NOTEITEM_H
+#define HC_NOTEITEM_H
+
+#include "buf.h"
+
+struct err;
+
+enum noteitem_kind {
+    NOTEITEM_SEAT = 1, /* session_id */
+    NOTEITEM_IDENTITY, /* of its sockets at the kernel */
+    NOTEITEM_RUN,      /* header of an execute_request without an end that the client was given */
+    NOTEITEM_ASK,      /* one part of an input_request without an answer */
+    NOTEITEM_KINDS_END,
+};
+
+enum {
+    NOTEITEM_RETURNS = 1, /* SEAT: the client gave the session_id, it may come back */
+
+    NOTEITEM_BUSY = 1,        /* RUN: the kernel has begun it */
+    NOTEITEM_STDIN = 2,       /* it may ask for input */
+    NOTEITEM_UNDELIVERED = 4, /* it ended; the client had not been given the end yet */
+
+    NOTEITEM_PART = 3,  /* ASK: mask of the part's number */
+    NOTEITEM_GIVEN = 4, /* it was given to the client */
+};
+
+enum { NOTEITEM_HEAD = 4, NOTEITEM_BYTES_MAX = 4096, NOTEITEM_IDENTITY_MAX = 64 };
+
+struct noteitem {
+    enum noteitem_kind kind;
+    unsigned flags;
+    struct view bytes;
+};
+
+/* -EMSGSIZE when out is full, -HC_ELIMIT when the item itself is too long. */
+int noteitem_put(struct buf *out, const struct noteitem *i) MUST_CHECK;
+
+/* 1: the next item is in *ret, and rest begins behind it; 0: there is none;
+ * -HC_EPARSE. */
+int noteitem_next(struct view *rest, struct noteitem *ret, struct err *e) MUST_CHECK;
+
+/* Whether the whole row can be read and each item has its seat. */
+int noteitem_check(struct view all, struct err *e) MUST_CHECK;
+
+#endif

@@ -1,0 +1,273 @@
+/* The note for the next gateway, and the row of seats in it. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "cull.h"
+#include "err.h"
+#include "launchmsg.h"
+#include "note.h"
+#include "noteitem.h"
+
+static struct note example(void)
+{
+    return (struct note){ .principal = "default",
+                          .id = "00000000-0000-4000-8000-000000000000",
+                          .spec_name = "python3",
+                          .spec_dir = 3,
+                          .sockets_fd = 1,
+                          .generation = 7,
+                          .key = "a0436f6c-1916498bb8ebe81ab9368e84",
+                          .base = "0123456789abcdef",
+                          .session = "8e84",
+                          .cull_ms = 90000,
+                          .last_us = 1796000000000000,
+                          .last_ms = 77,
+                          .busy = 1,
+                          .seeding = 1,
+                          .fds = 7,
+                          .ending = 1,
+                          .kept = "[{\"path\":\"a.ipynb\"}]" };
+}
+
+static void a_note_comes_back_as_it_was(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
+    assert_int_equal(back.seats.n, 0);
+    n.seats = back.seats;
+    assert_memory_equal(&n, &back, sizeof n);
+}
+
+static void a_note_of_version_1_is_taken_without_seats(void **state)
+{
+    static const char old[] =
+        "{\"version\":1,\"principal\":\"default\",\"id\":\"00000000-0000-4000-8000-000000000000\","
+        "\"spec\":\"python3\",\"key\":\"a-b\",\"base\":\"0a\",\"spec_dir\":1,\"sockets_fd\":1,"
+        "\"interrupt_by_message\":0,\"generation\":2,\"fds\":7}";
+    struct note n;
+    struct err e;
+
+    (void)state;
+    if (note_decode(view_cstr(old), &n, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_string_equal(n.base, "0a");
+    assert_string_equal(n.session, "");
+    assert_int_equal(n.seats.n, 0);
+}
+
+static void a_note_of_a_later_version_is_refused_by_name(void **state)
+{
+    struct note back;
+    struct err e;
+
+    (void)state;
+    assert_int_equal(note_decode(view_cstr("{\"version\":3}"), &back, &e), -HC_EPARSE);
+    assert_non_null(strstr(e.msg, "version"));
+}
+
+static void put_item(struct buf *out, enum noteitem_kind kind, unsigned flags, const char *text)
+{
+    const struct noteitem i = { kind, flags, view_cstr(text) };
+
+    assert_int_equal(noteitem_put(out, &i), 0);
+}
+
+static void the_seats_of_a_note_come_back_in_their_order(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf items = { 0 }, out = { 0 };
+    struct noteitem i;
+
+    (void)state;
+    buf_init(&items, LAUNCH_NOTE_MAX);
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    put_item(&items, NOTEITEM_SEAT, NOTEITEM_RETURNS, "sid");
+    put_item(&items, NOTEITEM_IDENTITY, 0, "0123");
+    put_item(&items, NOTEITEM_RUN, NOTEITEM_BUSY | NOTEITEM_STDIN, "{\"msg_id\":\"1\"}");
+    put_item(&items, NOTEITEM_ASK, 2, "");
+    n.seats = buf_view(&items);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_int_equal(i.kind, NOTEITEM_SEAT);
+    assert_true(view_equals(i.bytes, "sid"));
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_true(view_equals(i.bytes, "0123"));
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_int_equal(i.flags, NOTEITEM_BUSY | NOTEITEM_STDIN);
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_int_equal(i.bytes.n, 0);
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 0);
+    /* Cut anywhere it is refused as a whole. */
+    for (size_t cut = 0; cut < buf_len(&out); cut++)
+        assert_int_equal(note_decode((struct view){ buf_view(&out).p, cut }, &back, NULL),
+                         -HC_EPARSE);
+}
+
+static void damaged_items_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } bad[] = {
+        { "\x01", 1 },                    /* cut in the head */
+        { "\x01\0\x05\0ab", 6 },          /* cut in the bytes */
+        { "\x03\0\0\0", 4 },              /* no seat before it */
+        { "\x00\0\0\0", 4 },              /* no such kind */
+        { "\x09\0\0\0", 4 },              /* likewise */
+        { "\x01\0\x02\0a\0", 6 },         /* a NUL in a session_id */
+        { "\x01\0\x01\0a\x02\0\0\0", 9 }, /* an empty identity */
+    };
+    char big[NOTEITEM_BYTES_MAX + 2];
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const struct view v = { (const uint8_t *)bad[i].bytes, bad[i].n };
+
+        if (noteitem_check(v, NULL) != -HC_EPARSE)
+            fail_msg("%zu", i);
+    }
+    buf_init(&out, 8);
+    memset(big, 'x', sizeof big);
+    big[sizeof big - 1] = '\0';
+    assert_int_equal(noteitem_put(&out, &(struct noteitem){ NOTEITEM_RUN, 0, view_cstr(big) }),
+                     -HC_ELIMIT);
+    assert_int_equal(noteitem_put(&out, &(struct noteitem){ NOTEITEM_RUN, 0, view_cstr("12345") }),
+                     -EMSGSIZE);
+    assert_int_equal(buf_len(&out), 0);
+}
+
+static void a_note_without_activity_knows_of_none(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+    static const char *const optional[] = { "cull_ms", "last_us", "last_ms", "busy", "seeding" };
+
+    (void)state;
+    n.cull_ms = CULL_UNSET;
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    json_t *o = json_loads((const char *)buf_view(&out).p, 0, NULL); /* to the NUL */
+    assert_null(json_object_get(o, "cull_ms"));
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++)
+        json_object_del(o, optional[i]);
+    json_object_set_new(o, "version", json_integer(1));
+    autofree char *text = json_dumps(o, 0);
+    json_object_set_new(o, "last_ms", json_integer(-1));
+    autofree char *negative = json_dumps(o, 0);
+    json_decref(o);
+    assert_int_equal(note_decode(view_cstr(text), &back, NULL), 0);
+    assert_true(back.cull_ms == CULL_UNSET);
+    assert_int_equal(back.last_us + back.last_ms + (uint64_t)back.busy + (uint64_t)back.seeding, 0);
+    assert_int_equal(note_decode(view_cstr(negative), &back, NULL), -HC_EPARSE);
+}
+
+#define OLD_NOTE                                                                          \
+    "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\"," \
+    "\"spec\":\"s\",\"key\":\"a\",\"base\":\"\",\"spec_dir\":1,\"sockets_fd\":0,"         \
+    "\"interrupt_by_message\":0,\"generation\":1,\"fds\":7"
+
+static void a_note_of_before_lacks_what_came_later(void **state)
+{
+    struct note back;
+
+    (void)state;
+    memset(&back, 0xff, sizeof back);
+    assert_int_equal(note_decode(VIEW_STR(OLD_NOTE "}"), &back, NULL), 0);
+    assert_int_equal(back.ending, 0);
+    assert_string_equal(back.kept, "");
+}
+
+static void what_is_kept_has_room_up_to_its_limit(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    memset(n.kept, 'x', NOTE_KEPT_MAX);
+    memcpy(n.kept, "[\"", 2);
+    memcpy(n.kept + NOTE_KEPT_MAX - 2, "\"]", 3);
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
+    n.seats = back.seats;
+    assert_memory_equal(&n, &back, sizeof n);
+}
+
+static void a_damaged_note_is_refused_by_field(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"version\":2}",
+        "{\"version\":0}",
+        OLD_NOTE ",\"ending\":2}",
+        OLD_NOTE ",\"kept\":\"[]\"}",
+        "{\"version\":1,\"principal\":\"p\",\"id\":\"no\",\"spec\":\"s\",\"key\":\"a\",\"base\":"
+        "\"\",\"spec_dir\":0,"
+        "\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,\"fds\":7}",
+        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
+        "\"spec\":\"s\",\"key\":\"../x\","
+        "\"base\":\"\",\"spec_dir\":0,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,"
+        "\"fds\":7}",
+        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
+        "\"spec\":\"s\",\"key\":\"a\","
+        "\"base\":\"a/../"
+        "b\",\"spec_dir\":0,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":1,\"fds\":"
+        "7}",
+        "{\"version\":1,\"principal\":\"p\",\"id\":\"00000000-0000-4000-8000-000000000000\","
+        "\"spec\":\"s\",\"key\":\"a\","
+        "\"base\":\"\",\"spec_dir\":256,\"sockets_fd\":0,\"interrupt_by_message\":0,\"generation\":"
+        "1,\"fds\":7}",
+    };
+    struct note back;
+    struct err e;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(note_decode(view_cstr(bad[i]), &back, &e), -HC_EPARSE);
+}
+
+static void a_note_cut_anywhere_is_refused(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    for (size_t cut = 0; cut < buf_len(&out); cut++)
+        assert_int_equal(note_decode((struct view){ buf_view(&out).p, cut }, &back, NULL),
+                         -HC_EPARSE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_note_comes_back_as_it_was),
+        cmocka_unit_test(a_note_of_version_1_is_taken_without_seats),
+        cmocka_unit_test(a_note_of_a_later_version_is_refused_by_name),
+        cmocka_unit_test(the_seats_of_a_note_come_back_in_their_order),
+        cmocka_unit_test(damaged_items_are_refused),
+        cmocka_unit_test(a_note_without_activity_knows_of_none),
+        cmocka_unit_test(a_note_of_before_lacks_what_came_later),
+        cmocka_unit_test(what_is_kept_has_room_up_to_its_limit),
+        cmocka_unit_test(a_damaged_note_is_refused_by_field),
+        cmocka_unit_test(a_note_cut_anywhere_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
