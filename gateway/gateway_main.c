@@ -240,6 +240,7 @@ static void on_adopted(void *arg)
         loop_stop(g->loop);
         return;
     }
+    gateway_settings_forget_key(&g->settings);
     take_settings(g);
     log_info("gateway_ready", "pid=%d", (int)getpid());
     tell_ready(g);

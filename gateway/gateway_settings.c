@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "err.h"
 #include "kernelspec.h"
@@ -18,7 +19,12 @@ enum { ORPHAN_S = 600 }; /* a gateway is back after seconds, or not without help
 static int read_page(int fd, struct buf *out, struct err *e)
 {
     off_t at = 0;
+    struct stat st;
 
+    /* All at once: a buffer that grows leaves token and key behind in freed memory. */
+    if (fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size <= SETTINGSPAGE_HEAD + SETTINGS_MAX &&
+        buf_reserve(out, (size_t)st.st_size + 2 * 4096) < 0)
+        return err_set(e, ENOMEM, "no memory for the settings");
     for (;;) {
         if (buf_reserve(out, 4096) < 0)
             return err_set(e, EMSGSIZE, "settings of more than %d bytes", SETTINGS_MAX);
@@ -274,6 +280,20 @@ int gateway_settings_parse(struct view blob, struct gateway_settings *ret, struc
     else
         *ret = s;
     return rc;
+}
+
+static void wipe(const char **text)
+{
+    if (*text != NULL)
+        explicit_bzero((char *)(uintptr_t)*text, strlen(*text));
+    *text = NULL;
+}
+
+void gateway_settings_forget_key(struct gateway_settings *s)
+{
+    if (s->front.tls_key == NULL)
+        wipe(&s->front.tls_cert);
+    wipe(&s->front.tls_key);
 }
 
 void gateway_settings_free(struct gateway_settings *s)

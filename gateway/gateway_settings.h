@@ -31,6 +31,8 @@ int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
                            struct err *e) MUST_CHECK;
 /* What the parts say of each other and of the host: the seed's kernelspec is there, and so on. */
 int gateway_settings_check(const struct gateway_settings *s, struct err *e) MUST_CHECK;
+/* Wipes the private key once TLS has made its own of it. */
+void gateway_settings_forget_key(struct gateway_settings *s);
 void gateway_settings_free(struct gateway_settings *s); /* wipes the token */
 
 #endif

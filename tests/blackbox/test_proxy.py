@@ -145,8 +145,8 @@ def test_a_list_that_is_none_is_told(tmp_path):
     out = subprocess.run([BIN, "serve", "--listen", "127.0.0.1:0", "--trusted-proxy", "10.0.0.0/8,proxy.example",
                           "--state-dir", str(tmp_path / "s"), "--no-auth"], capture_output=True, text=True, timeout=60)
     assert out.returncode != 0 and "option --trusted-proxy: 'proxy.example'" in out.stderr
-    out = subprocess.run([BIN, "serve", "--listen", "127.0.0.1:0", "--no-auth"], capture_output=True, text=True, timeout=60,
-                         env={**os.environ, "KG_TRUST_XHEADERS": "True"})
+    out = subprocess.run([BIN, "serve", "--listen", "127.0.0.1:0", "--no-auth"], capture_output=True, text=True,
+                         timeout=60, env={**os.environ, "KG_TRUST_XHEADERS": "True"})
     assert out.returncode != 0 and "KG_TRUST_XHEADERS" in out.stderr and "--trusted-proxy" in out.stderr
 
 
@@ -169,8 +169,8 @@ def nginx(server_with, tmp_path):
     s = server_with("--base-url", "/jupyter/", "--trusted-proxy", "unix", "--access-log", "info",
                     "--listen-group", "www-data", unix=True)
     conf = snippet()
-    for a, b in (("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"), ("/etc/ssl/lab.pem", cert), ("/etc/ssl/lab.key", key),
-                 ("/run/holdcell/holdcell.sock", s.socket)):
+    for a, b in (("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"), ("/etc/ssl/lab.pem", cert),
+                 ("/etc/ssl/lab.key", key), ("/run/holdcell/holdcell.sock", s.socket)):
         assert a in conf, a
         conf = conf.replace(a, b)
     path = tmp_path / "nginx.conf"

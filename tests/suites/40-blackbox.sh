@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 
 if full_tier && ! command -v nginx >/dev/null; then
-    apt-get install -y --no-install-recommends nginx-light >"$SUITE_TMP/nginx.log" 2>&1 || broken "no nginx: see $SUITE_TMP/nginx.log"
+    apt-get install -y --no-install-recommends nginx-light >"$SUITE_TMP/nginx.log" 2>&1 ||
+        broken "no nginx: see $SUITE_TMP/nginx.log"
     systemctl disable --now nginx >/dev/null 2>&1 || true     # the program alone is wanted
 fi
 
