@@ -55,8 +55,8 @@ def refused(*args):
 
 
 def test_both_are_announced_and_answer(both):
-    assert f"serving on http://127.0.0.1:{both.port}/" in both.log()
-    assert f"serving on unix:{both.socket}:/" in both.log()
+    for said in (f"serving on http://127.0.0.1:{both.port}/", f"serving on unix:{both.socket}:/"):
+        wait_for(lambda: said in both.log())       # the gateway answers a moment earlier
     assert both.request("GET", "/api/kernels").status == 200
     assert ask(both.socket, "/api/kernels", auth(both))[0] == 200
     assert ask(both.socket, "/api/kernels")[0] == 401

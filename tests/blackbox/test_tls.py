@@ -55,7 +55,7 @@ def gateway_fds(s):
 # --- what works -----------------------------------------------------------------
 
 def test_the_announced_url_is_https(secure):
-    assert f"holdcell serving on https://127.0.0.1:{secure.port}/" in secure.log()
+    wait_for(lambda: f"holdcell serving on https://127.0.0.1:{secure.port}/" in secure.log())
 
 
 def test_cells_run_over_wss_and_large_outputs_come_whole(secure):
