@@ -77,6 +77,8 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
         add(&a, "--more-listen-fd=9");
         add(&a, "--more-listen-count=%u", c->more_listen_count);
     }
+    if (o->audit_log != NULL)
+        add(&a, "--audit-log=%s", o->audit_log);
     if (o->log_format != NULL)
         add(&a, "--log-format=%s", o->log_format);
     if (o->log_level != NULL)

@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
     { "serve", command_serve, "serve kernels over HTTP and WebSocket; `holdcell serve --help`" },
     { "token", command_token, "make a token for a principal; check a file of principals" },
+    { "audit", command_audit, "verify the chain of an audit file" },
     { "version", command_version, "tell commit, libraries and build" },
     { "help", command_help, "show this list" },
     { "gateway", command_gateway, NULL },

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../kernel-launcher/auditfile.h"
 #include "buf.h"
 #include "command.h"
 #include "err.h"
@@ -172,6 +173,14 @@ static int open_state(struct server *s, struct err *e)
                          &s->instance, e);
 }
 
+/* The launcher opens it; what is wrong with the path is told now. */
+static int try_audit_log(const struct serve_options *o, struct err *e)
+{
+    autoclose int fd = -1;
+
+    return o->audit_log != NULL ? auditfile_open(o->audit_log, &fd, e) : 0;
+}
+
 static int prepare(struct server *s, struct err *e)
 {
     int rc = check_exposure(&s->options, e);
@@ -182,6 +191,9 @@ static int prepare(struct server *s, struct err *e)
         return err_set(
             e, EPERM,
             "must be started as root (running without root is not supported yet); try sudo");
+    rc = try_audit_log(&s->options, e);
+    if (rc < 0)
+        return rc;
     rc = siblings_find(s->options.runtime, &s->siblings, e);
     if (rc == 0)
         rc = kernelpath_complete(s->options.kernel_path, s->siblings.runtime, &s->kernel_path, e);
@@ -238,6 +250,7 @@ static int run(struct server *s)
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
         .reload = &s->reload,
+        .pass_hangup = s->options.audit_log != NULL,
     };
     /* The token would be in it. One byte, not zero: see sandbox/rlimits.c; below 0 init
      * could not set that limit for the kernels. */

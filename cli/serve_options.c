@@ -137,6 +137,8 @@ static const struct option_spec specs[] = {
     TEXT("log-level", "LEVEL", log_level, "least level: debug, info, warn or error (info)"),
     TEXT("access-log", "LEVEL", access_log,
          "level of a request's line: auto, debug, info or off (auto)"),
+    TEXT("audit-log", "FILE", audit_log, "who did what, in chained lines; docs/OPERATING.md"),
+    FLAG("audit-required", audit_required, "refuse what cannot be written to the audit file"),
     FLAG("metrics-open", metrics_open, "/metrics asks for no token"),
 
     LATER("iopub-rate-window"),
@@ -319,6 +321,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         return err_set(e, EINVAL, "option --on-exit: 'keep' is not supported yet");
     if (strcmp(ret->on_exit, "stop") != 0)
         return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
+    if (ret->audit_required && ret->audit_log == NULL)
+        return err_set(e, EINVAL, "option --audit-required needs --audit-log");
     rc = check_values(&r, ret, e);
     if (rc == 0)
         rc = check_old_switch(ret, e);

@@ -99,6 +99,10 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
     if (rc == 0)
         rc = add_flag(out, "metrics-open", o->metrics_open, e);
     if (rc == 0)
+        rc = add_flag(out, "audit", o->audit_log != NULL, e);
+    if (rc == 0)
+        rc = add_flag(out, "audit-required", o->audit_required, e);
+    if (rc == 0)
         rc = add_flag(out, "no-auth", o->no_auth, e);
     if (rc == 0)
         rc = add_flag(out, "no-list-kernels", o->no_list_kernels, e);

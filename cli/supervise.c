@@ -126,6 +126,9 @@ static void read_signals(struct supervisor *s)
         if (info.ssi_signo == SIGHUP && info.ssi_code != SI_KERNEL) {
             if (!s->stopping)
                 reload_begin(s->plan->reload);
+            /* A file was rotated: the gateway asks the launcher for the new one. */
+            if (!s->stopping && s->plan->pass_hangup && s->launcher > 0)
+                kill(s->launcher, SIGHUP);
         } else if (info.ssi_signo != SIGHUP || !s->hangup_ignored) {
             begin_stop(s, 0); /* SIGHUP of the kernel: the terminal is gone */
         }

@@ -18,6 +18,7 @@ struct supervise_plan {
     unsigned fd_count;
     int ready_fd;          /* read end: the gateway writes a byte when it serves (borrowed) */
     const char *announce;  /* printed on stdout then, once */
+    int pass_hangup;       /* 1: SIGHUP goes on to the launcher, whatever the reload says */
     struct reload *reload; /* what SIGHUP brings (borrowed) */
 };
 

@@ -12,12 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "err.h"
 #include "front.h"
 #include "gateway_settings.h"
 #include "health.h"
 #include "kernelspec.h"
 #include "launchclient.h"
+#include "launchmsg.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
@@ -47,7 +49,7 @@ struct gateway {
     struct prespawn prespawn;
     int signal_fd;
     struct loop_timer *late;
-    int adopted, stopping, front_done, sessions_done;
+    int adopting, adopted, stopping, front_done, sessions_done;
     int status; /* of the exit */
 };
 
@@ -121,6 +123,50 @@ static void begin_end(struct gateway *g)
     end_when_done(g);
 }
 
+/* ---- the audit file ---- */
+
+static void on_adopted(void *arg);
+
+static void adopt(struct gateway *g)
+{
+    if (!g->adopting)
+        sessions_adopt(g->sessions, on_adopted, g);
+    g->adopting = 1;
+}
+
+/* Without the file the gateway serves all the same, not ready, or refuses what must be audited. */
+static void on_audit_file(void *arg, uint64_t token, struct launch_answer *a)
+{
+    struct gateway *g = arg;
+    struct err e = { 0 };
+
+    (void)token;
+    if (a->error != 0)
+        err_set(&e, a->error, "%s", a->text);
+    else if (a->fd_count != 1)
+        err_set(&e, HC_EPARSE, "no descriptor");
+    else if (audit_take_file(take_fd(&a->fds[0]), &e) == 0)
+        log_info("audit_file_open", "%s", "");
+    if (e.code != 0)
+        log_error("audit_file", "error=\"%s\"", e.msg);
+    adopt(g);
+}
+
+static int ask_audit_file(struct gateway *g, struct err *e)
+{
+    const struct launch_audit body = { 0 };
+
+    return launchclient_ask(g->launcher, LAUNCH_AUDIT, &body, NULL, 0, on_audit_file, g, 0, e);
+}
+
+static void reopen_audit_file(struct gateway *g)
+{
+    struct err e = { 0 };
+
+    if (audit_on() && ask_audit_file(g, &e) < 0)
+        log_error("audit_file", "error=\"%s\"", e.msg);
+}
+
 /* ---- settings that change ---- */
 
 /* Who published them has tried them first, so what fails here is our own fault; the
@@ -154,10 +200,12 @@ static void on_signal(void *arg, int events)
 
     (void)events;
     while (read(g->signal_fd, &s, sizeof s) == sizeof s) {
-        if (s.ssi_signo != SIGHUP)
+        if (s.ssi_signo != SIGHUP) {
             begin_end(g);
-        else if (g->front != NULL && !g->stopping)
+        } else if (g->front != NULL && !g->stopping) {
             take_settings(g);
+            reopen_audit_file(g);
+        }
     }
 }
 
@@ -212,6 +260,8 @@ static void watch_health(struct gateway *g)
     health_add(g->health, "spool", LOOK_MS, health_directory, &g->args.dir_fd);
     health_add(g->health, "kernelspec", LOOK_MS, check_kernelspec, g);
     health_add(g->health, "memory", LOOK_MS, health_memory, g);
+    if (g->settings.audit)
+        health_add(g->health, "audit", 0, audit_writable, g);
     g->settings.front.health = g->health;
 }
 
@@ -312,7 +362,11 @@ static int start(struct gateway *g, struct err *e)
     processuse_start();
     metrics_version(HOLDCELL_VERSION);
     metrics_add(METRIC_GATEWAY_RESTARTS, 0, 0, 0, g->args.restarts);
-    sessions_adopt(g->sessions, on_adopted, g);
+    if (g->settings.audit) {
+        audit_start(g->loop, g->settings.audit_required);
+        return ask_audit_file(g, e);
+    }
+    adopt(g);
     return 0;
 }
 
@@ -359,6 +413,7 @@ int gateway_main(const struct gateway_args *args)
         return 1;
     }
     loop_run(g.loop);
+    audit_stop();
     if (g.front_done && g.sessions_done)
         clean_up(&g);
     log_info("gateway_ended", "status=%d", g.status);

@@ -154,6 +154,8 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
 static int read_log(struct gateway_settings *s, struct view blob, struct err *e)
 {
     s->log_level = LOGLINE_INFO;
+    s->audit = settings_flag(blob, "audit");
+    s->audit_required = settings_flag(blob, "audit-required");
     if (!logline_format_of(settings_text(blob, "log-format", "text"), &s->log_format) ||
         !logline_level_of(settings_text(blob, "log-level", "info"), &s->log_level))
         return err_set(e, EINVAL, "settings log-format and log-level: no such value");

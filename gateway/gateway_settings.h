@@ -17,6 +17,7 @@ struct gateway_settings {
     const char *kernel_path, *allowed_kernels, *default_kernel;
     char **env_server; /* owned array */
     int keep_kernels;
+    int audit, audit_required;
     enum logline_format log_format;
     enum logline_level log_level;
     struct seed *seed;       /* owned; NULL: none */

@@ -322,6 +322,7 @@ int kernel_interrupt(struct kernel *k, struct err *e)
 {
     if (k->goal == KERNEL_DELETE)
         return err_set(e, HC_ESTATE, "the kernel is being deleted");
+    kernel_audit(k, "kernel_interrupt", "by", "request");
     /* Between two processes there is nothing to interrupt. */
     if (k->phase != KERNEL_ALIVE && k->phase != KERNEL_OPENING)
         return 0;
@@ -340,6 +341,10 @@ void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t 
 
     if (k->goal == KERNEL_DELETE) {
         err_set(&e, HC_EGONE, "the kernel is being deleted");
+        done(arg, token, NULL, &e);
+        return;
+    }
+    if (kernel_audit_intent(k, "kernel_restart", &e) < 0) {
         done(arg, token, NULL, &e);
         return;
     }
@@ -378,6 +383,7 @@ void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t t
     waiter_add(&k->deleted, done, arg, token);
     if (k->goal == KERNEL_DELETE)
         return;
+    kernel_audit(k, "kernel_delete", NULL, NULL);
     k->goal = KERNEL_DELETE;
     k->listed = 0;
     if (k->session->sandbox != 0)

@@ -30,10 +30,17 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
     const struct launch_kernel_exited *x = &k->exit;
     char lines[160];
 
-    metrics_count(METRIC_KERNEL_DEATHS, k->death[0] != '\0' ? METRIC_SANDBOX
-                                        : x->out_of_memory  ? METRIC_OOM
-                                        : x->signo != 0     ? METRIC_SIGNAL
-                                                            : METRIC_EXIT);
+    static const char *const names[] = { [METRIC_OOM] = "oom",
+                                         [METRIC_SIGNAL] = "signal",
+                                         [METRIC_EXIT] = "exit",
+                                         [METRIC_SANDBOX] = "sandbox" };
+    enum metric_death kind = k->death[0] != '\0' ? METRIC_SANDBOX
+                             : x->out_of_memory  ? METRIC_OOM
+                             : x->signo != 0     ? METRIC_SIGNAL
+                                                 : METRIC_EXIT;
+
+    metrics_count(METRIC_KERNEL_DEATHS, kind);
+    kernel_audit(k, "kernel_died", "reason", names[kind]);
     if (k->death[0] != '\0') {
         snprintf(out, n, "%s", k->death);
         k->death[0] = '\0';

@@ -31,6 +31,7 @@ void kernel_session_left(struct kernel *k)
     struct err e = { 0 };
 
     log_info("kernel_gone", "kernel=%s", k->id);
+    kernel_audit(k, "kernel_delete_end", NULL, NULL);
     kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
     kernel_disconnect(k);
     k->run_timer = loop_timer_close(k->run_timer);

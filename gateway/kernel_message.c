@@ -345,6 +345,15 @@ static int stdin_allowed(const struct jmsg *m)
     return allowed;
 }
 
+/* What a client asks of the kernel itself, over its own channel. */
+static void audit_message(struct seat *s, const char *event)
+{
+    struct origin *before = origin_enter(s->origin);
+
+    kernel_audit(s->kernel, event, "by", "message");
+    origin_enter(before);
+}
+
 void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
                        const struct jmsg_facts *f)
 {
@@ -362,11 +371,15 @@ void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *
     origin_make_span(q.span_id);
     q.is_run = kernel_is_run(channel, f);
     q.allow_stdin = q.is_run ? stdin_allowed(m) : 1;
-    if (strcmp(q.type, "shutdown_request") == 0)
+    if (strcmp(q.type, "shutdown_request") == 0) {
+        audit_message(s, "kernel_shutdown");
         note_shutdown(k, m);
+    }
     /* A client that interrupts by itself: what ends without a reply was interrupted. */
-    if (channel == CHANNEL_CONTROL && strcmp(q.type, "interrupt_request") == 0)
+    if (channel == CHANNEL_CONTROL && strcmp(q.type, "interrupt_request") == 0) {
+        audit_message(s, "kernel_interrupt");
         queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
+    }
     check(queries_add(k->queries, &q) != NULL); /* kernel_may_query() was asked */
     kernel_watch_runs(k);
 }

@@ -240,6 +240,18 @@ void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
 /* ---- kernel_watch.c ---- */
 void kernel_watch_runs(struct kernel *k);
 
+/* ---- kernel_audit.c ---- */
+/* key NULL: no further field. */
+void kernel_audit(struct kernel *k, const char *event, const char *key, const char *value);
+/* -HC_EAUDIT: it must not happen. */
+int kernel_audit_intent(struct kernel *k, const char *event, struct err *e) MUST_CHECK;
+void kernel_audit_start(struct kernel *k, int ok, uint64_t took_us);
+/* Before the request goes to the kernel; then it is sent, or one of the two below says why not. */
+int kernel_audit_run(struct seat *s, const struct jmsg *m, struct err *e) MUST_CHECK;
+void kernel_audit_run_unsent(struct seat *s, const char *state);
+void kernel_refuse_run(struct seat *s, const struct jmsg *m, const struct err *e);
+void kernel_audit_run_end(struct kernel *k, const struct query *q, uint64_t took_us);
+
 /* ---- client.c ---- */
 void kernel_wake_clients(struct kernel *k); /* the log has grown */
 /* The seat goes before its client. */

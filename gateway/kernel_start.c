@@ -191,6 +191,7 @@ void kernel_start_ended(struct kernel *k, const char *error)
     struct origin *before = origin_enter(k->origin);
     uint64_t took_us = clock_monotonic_us() - k->start_us;
 
+    kernel_audit_start(k, error == NULL, took_us);
     metrics_count(METRIC_KERNEL_STARTS, error == NULL ? METRIC_OK : METRIC_FAILED);
     if (error == NULL)
         metrics_observe(METRIC_KERNEL_START_TIME, 0, took_us);

@@ -99,6 +99,7 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     activity_touch(&k->activity, kernel_now(k));
     metrics_count(METRIC_RUNS, (unsigned)(q->run.state - RUN_OK));
     metrics_observe(METRIC_RUN_TIME, 0, took_us);
+    kernel_audit_run_end(k, q, took_us);
     if (!log_enabled(level))
         return;
     log_begin(&l, level, "run_ended");

@@ -57,7 +57,7 @@ LABEL(methods, "method", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 LABEL(statuses, "status", "1xx", "2xx", "3xx", "4xx", "5xx");
 LABEL(logins, "reason", "no_token", "wrong_token");
 LABEL(verbs, "verb", "create", "start_kernel", "seal", "signal", "stop", "status", "list", "note",
-      "deadline");
+      "deadline", "audit");
 static const struct label routes = { "route", NULL, ROUTES_MAX };
 /* Its one value is told by metrics_version(). */
 static const char *version_values[] = { "" };
@@ -157,6 +157,20 @@ static const struct family families[METRIC_COUNT] = {
                                    COUNTER, .labels = { &verbs } },
     [METRIC_LOG_LOST] = { NAME("log_lines_lost"), "Lines of the log that stderr did not take.",
                           COUNTER },
+
+    [METRIC_AUDIT_RECORDS] = { NAME("audit_records"), "Lines of the audit file.", COUNTER },
+    [METRIC_AUDIT_TIME] = { NAME("audit_write_duration_seconds"), "Writes to the audit file.",
+                            HISTOGRAM, .buckets = &launcher_buckets },
+    [METRIC_AUDIT_FAILURES] = { NAME("audit_write_failures"),
+                                "Writes to the audit file that failed; what was to be written "
+                                "waits.",
+                                COUNTER },
+    [METRIC_AUDIT_LOST] = { NAME("audit_records_lost"),
+                            "Lines of the audit file for which no room was left to wait.",
+                            COUNTER },
+    [METRIC_AUDIT_REFUSED] = { NAME("audit_refusals"),
+                               "Requests that were refused because they could not be audited.",
+                               COUNTER },
 
     [METRIC_PROCESS_CPU] = { "process_cpu_seconds", "Processor time of the gateway.", COUNTER,
                              .micros = 1 },

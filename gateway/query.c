@@ -201,3 +201,8 @@ void queries_interrupt(struct queries *q, uint64_t now_ms)
         }
     }
 }
+
+uint64_t queries_next_number(const struct queries *q)
+{
+    return q->next_number + 1;
+}

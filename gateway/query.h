@@ -56,6 +56,7 @@ struct queries *queries_free(struct queries *q);
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat. */
 int queries_room(const struct queries *q, uint64_t seat);
+uint64_t queries_next_number(const struct queries *q); /* of the query that is added next */
 void queries_remove(struct queries *q, struct query *r);
 
 /* execute_request is answered by execute_reply, and so on. */

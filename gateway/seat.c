@@ -284,9 +284,17 @@ static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
         rc = open_dealer(s, CHANNEL_STDIN, e);
     if (rc < 0)
         return rc;
+    int is_run =
+        channel == CHANNEL_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
+    if (is_run && kernel_audit_run(s, m, e) < 0) {
+        kernel_refuse_run(s, m, e);
+        return 0;
+    }
     rc = link_send(k->link, d->socket, m, e);
     if (rc == -EAGAIN)
         s->blocked = 1;
+    if (rc < 0 && is_run)
+        kernel_audit_run_unsent(s, "not_sent");
     if (rc < 0)
         return rc;
     kernel_count_message(channel, m, METRIC_TO);

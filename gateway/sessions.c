@@ -418,6 +418,8 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
     struct kernel *k = kernel_new(session_new(s, p), id);
     rc = fill_recipe(s, r, spec, &k->recipe, e);
     spec = kernelspec_free(spec);
+    if (rc == 0)
+        rc = kernel_audit_intent(k, "kernel_create", e);
     if (rc < 0) {
         kernel_free(k);
         return rc;

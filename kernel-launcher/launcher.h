@@ -16,6 +16,7 @@ struct sandbox_host;
 /* Fixed at start; strings are borrowed from the command line. */
 struct launcher_config {
     const char *kernel_path; /* ':'-list */
+    const char *audit_log;   /* path; NULL: none */
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
     uint64_t start_max_ms;    /* from START_KERNEL to exec */

@@ -95,6 +95,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
 {
     struct launcher_config config = {
         .kernel_path = o->kernel_path,
+        .audit_log = o->audit_log,
         .deadline_max_ms = o->deadline_max_s * 1000,
         .start_max_ms = START_MAX_MS,
         .sessions_max = (unsigned)o->sessions_max,

@@ -39,6 +39,7 @@ static const struct option_spec specs[] = {
     FD("dir-fd", dir_fd),
     FD("more-listen-fd", more_listen_fd),
     NUMBER("more-listen-count", more_listen_count, 0, LISTEN_MORE_MAX, "sockets from there on"),
+    TEXT("audit-log", audit_log, "path of the audit file"),
     TEXT("log-format", log_format, "text or json"),
     TEXT("log-level", log_level, "debug, info, warn or error"),
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),

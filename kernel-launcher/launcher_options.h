@@ -22,6 +22,7 @@ struct launcher_options {
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
     uint64_t sessions_max, deadline_max_s;
     struct limit_options defaults, maxima;
+    const char *audit_log;              /* NULL: none */
     const char *log_format, *log_level; /* NULL: text, info */
     enum logline_format format;         /* what they say */
     enum logline_level level;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "auditfile.h"
 #include "clock.h"
 #include "ending.h"
 #include "err.h"
@@ -27,6 +28,7 @@ union body {
     struct launch_list list;
     struct launch_note note;
     struct launch_deadline deadline;
+    struct launch_audit audit;
 };
 
 struct request {
@@ -254,6 +256,21 @@ static int deadline(struct request *r, struct err *e)
 
 enum { ANY_TIME = LAUNCHER_SERVING | LAUNCHER_STOPPING };
 
+/* Opened afresh each time: after a rotation the path names another file. */
+static int audit(struct request *r, struct err *e)
+{
+    const char *path = r->launcher->config->audit_log;
+    struct launch_audit opened = { 0 };
+    autoclose int fd = -1;
+
+    if (path == NULL)
+        return err_set(e, ENOENT, "the server has no audit file");
+    int rc = auditfile_open(path, &fd, e);
+    if (rc == 0)
+        answer(r, &opened, &fd, 1);
+    return rc;
+}
+
 static const struct rule {
     unsigned verb;
     unsigned states; /* of the launcher */
@@ -269,6 +286,7 @@ static const struct rule {
     { LAUNCH_LIST, ANY_TIME, NEEDS_NOTHING, list },
     { LAUNCH_NOTE, ANY_TIME, NEEDS_SESSION, note },
     { LAUNCH_DEADLINE, ANY_TIME, NEEDS_SESSION, deadline },
+    { LAUNCH_AUDIT, ANY_TIME, NEEDS_NOTHING, audit },
 };
 
 static const struct rule *find_rule(unsigned verb)

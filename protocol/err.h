@@ -23,6 +23,7 @@ enum {
     HC_ELIMIT,        /* a configured limit was reached */
     HC_ESTATE,        /* not allowed in the present state */
     HC_EGONE,         /* the other side is no longer there */
+    HC_EAUDIT,        /* it must be audited and cannot be */
 };
 
 /* Fills e (when not NULL) and returns -code, so that a failure is one line:

@@ -62,6 +62,7 @@ static const struct msg_field deadline_fields[] = {
     U64(launch_deadline, sandbox),
     U64(launch_deadline, monotonic_ms),
 };
+static const struct msg_field audit_fields[] = { U64(launch_audit, reserved) };
 static const struct msg_field done_fields[] = { U64(launch_done, sandbox) };
 static const struct msg_field error_fields[] = {
     U32(launch_error, verb),
@@ -97,6 +98,7 @@ static const struct msg_spec requests[] = {
     SPEC(LAUNCH_LIST, "list", launch_list, list_fields, 0, 0),
     SPEC(LAUNCH_NOTE, "note", launch_note, note_fields, 0, MSG_FDS_MAX),
     SPEC(LAUNCH_DEADLINE, "deadline", launch_deadline, deadline_fields, 0, 0),
+    SPEC(LAUNCH_AUDIT, "audit", launch_audit, audit_fields, 0, 0),
 };
 
 static const struct msg_spec answers[] = {
@@ -109,6 +111,7 @@ static const struct msg_spec answers[] = {
     SPEC(LAUNCH_LIST, "listed", launch_listed, listed_fields, 0, MSG_FDS_MAX),
     SPEC(LAUNCH_NOTE, "noted", launch_done, done_fields, 0, 0),
     SPEC(LAUNCH_DEADLINE, "deadline", launch_done, done_fields, 0, 0),
+    SPEC(LAUNCH_AUDIT, "audit", launch_audit, audit_fields, 1, 1),
     SPEC(LAUNCH_ERROR, "error", launch_error, error_fields, 0, 0),
 };
 

@@ -34,6 +34,7 @@ enum launch_verb {
     LAUNCH_LIST,     /* sandboxes that live, one per answer, for adoption */
     LAUNCH_NOTE,     /* bytes and descriptors that the launcher keeps with a sandbox */
     LAUNCH_DEADLINE, /* ends the session at a time even when no gateway lives */
+    LAUNCH_AUDIT,    /* open the audit file: at the gateway's start, and when it was rotated */
     LAUNCH_VERBS_END,
 
     LAUNCH_ERROR = 64, /* answer to any request that failed */
@@ -180,6 +181,12 @@ struct launch_note {
 struct launch_deadline {
     uint64_t sandbox;
     uint64_t monotonic_ms; /* CLOCK_MONOTONIC; 0 takes the deadline away */
+};
+
+/* Its path is the launcher's own. The answer has its descriptor, open for appending and
+ * reading; ENOENT: the server has none. */
+struct launch_audit {
+    uint64_t reserved; /* 0 */
 };
 
 /* Answers of SEAL, SIGNAL, STOP, NOTE, DEADLINE. */

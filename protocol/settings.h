@@ -33,6 +33,8 @@
  *   allow-origin allow-credentials allow-headers allow-methods expose-headers
  *   cors-max-age            sent as given
  *   log-format log-level    names of logline.h
+ *   audit                   1: the launcher has an audit file to open
+ *   audit-required          1: what cannot be written there is refused
  *   metrics-open            1: /metrics asks for no token
  *   access-log              debug | info | auto | off
  *   on-exit                 stop | keep

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "audit.h"
 #include "err.h"
 #include "httpconn.h"
 #include "httphead.h"
@@ -63,6 +64,32 @@ static void count(const struct httpconn *h, int status, uint64_t took_us)
     metrics_observe(METRIC_HTTP_TIME, route, took_us);
 }
 
+/* A line for each up to a bound, since anybody can fail; the next one tells how many had none. */
+static void audit_login(const struct httpconn *h, int given)
+{
+    static uint64_t minute, lines, held;
+    uint64_t now = clock_monotonic_us() / 60000000;
+    struct auditline l;
+
+    if (!audit_on())
+        return;
+    if (now != minute) {
+        minute = now;
+        lines = 0;
+    }
+    if (lines++ >= ANONYMOUS_PER_MINUTE) {
+        held++;
+        return;
+    }
+    audit_begin(&l, "login_failure", "", h->request.origin);
+    auditline_string(&l, "reason", given ? "wrong_token" : "no_token");
+    auditline_string(&l, "route", pattern_of(h));
+    if (held > 0)
+        auditline_uint(&l, "without_a_line", held);
+    held = 0;
+    audit_note(&l);
+}
+
 static void count_login(const struct httpconn *h)
 {
     const struct http_head *head = h->request.head;
@@ -70,6 +97,7 @@ static void count_login(const struct httpconn *h)
     int given = head != NULL && (http_value(head, "authorization").n > 0 ||
                                  http_query_find(head->query, "token", &raw) > 0);
 
+    audit_login(h, given);
     metrics_count(METRIC_LOGIN_FAILURES, given ? METRIC_WRONG_TOKEN : METRIC_NO_TOKEN);
 }
 

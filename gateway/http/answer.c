@@ -139,8 +139,8 @@ int status_of_error(int code)
     } table[] = {
         { HC_EPARSE, 400 }, { EINVAL, 400 },    { HC_EAUTH, 401 },  { EACCES, 403 },
         { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
-        { EEXIST, 409 },    { HC_EGONE, 410 },  { EMSGSIZE, 413 },  { EAGAIN, 503 },
-        { EBUSY, 503 },     { ENOMEM, 503 },    { ETIMEDOUT, 504 },
+        { EEXIST, 409 },    { HC_EGONE, 410 },  { HC_EAUDIT, 503 }, { EMSGSIZE, 413 },
+        { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ETIMEDOUT, 504 },
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

@@ -173,8 +173,11 @@ static void on_restarted(struct jupyter *j, uint64_t token, struct request *r, s
     if (r == NULL)
         return;
     if (e != NULL)
-        request_error(r, e->code == HC_EGONE ? 404 : 500, "Exception restarting kernel: %s",
-                      e->msg);
+        request_error(r,
+                      e->code == HC_EGONE    ? 404
+                      : e->code == HC_EAUDIT ? 503
+                                             : 500,
+                      "Exception restarting kernel: %s", e->msg);
     else
         answer_kernel(r, 200, k, NULL);
 }

@@ -77,5 +77,5 @@ void pending_answer_not_made(struct request *r, const struct err *e)
     else if (e->code == EINVAL || e->code == HC_EPARSE)
         request_error(r, 400, "%s", e->msg);
     else
-        request_error(r, 500, "%s", e->msg);
+        request_error(r, e->code == HC_EAUDIT ? 503 : 500, "%s", e->msg);
 }
