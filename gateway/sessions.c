@@ -401,6 +401,22 @@ static int check_request(struct sessions *s, const struct principal *p,
     return check_room(s, p, e);
 }
 
+/* Jupyter's managers read "python" as their native kernel, whose name is "python3", and
+ * old clients ask for it. Here a kernelspec of that very name goes first. */
+static int find_spec(const struct sessions *s, const char *name, struct kernelspec **ret,
+                     struct err *e)
+{
+    struct err alias = { 0 };
+
+    if (name == NULL)
+        name = kernelspecs_default(s->specs);
+    int rc = kernelspecs_find(s->specs, name, ret, e);
+    if (rc == -ENOENT && strcmp(name, "python") == 0 &&
+        kernelspecs_find(s->specs, "python3", ret, &alias) == 0)
+        return 0;
+    return rc;
+}
+
 static int begin_kernel(struct sessions *s, const struct principal *p,
                         const struct kernel_request *r, struct kernel **ret, struct err *e)
 {
@@ -410,8 +426,7 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
 
     int rc = check_request(s, p, r, e);
     if (rc == 0)
-        rc = kernelspecs_find(s->specs, name != NULL ? name : kernelspecs_default(s->specs), &spec,
-                              e);
+        rc = find_spec(s, name, &spec, e);
     if (rc < 0)
         return rc;
     choose_id(r->kernel_id, id);

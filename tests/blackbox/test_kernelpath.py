@@ -35,3 +35,23 @@ def test_directories_that_can_be_read_or_are_absent_are_no_news(server_with, ker
     r = s.request("POST", "/api/kernels", {"name": "nosuch"})
     assert r.status >= 400 and "nosuch not found" in r.json()["message"]
     assert HINT not in r.json()["message"]
+
+
+def test_python_is_another_name_of_python3_unless_a_kernelspec_is_called_so(server_with, kernel_path):
+    """Jupyter's managers take it, and old clients send it (deprecated sessions, Kernel Gateway's tests)."""
+    s = server_with("--kernel-path", kernel_path.path)
+    r = s.request("POST", "/api/kernels", {"name": "python"})
+    assert r.status == 201 and r.json()["name"] == "python3", r
+    r = s.request("POST", "/api/sessions", {"path": "a.ipynb", "type": "notebook", "kernel": {"name": "python"}})
+    assert r.status == 201 and r.json()["kernel"]["name"] == "python3", r
+    assert s.request("GET", "/api/kernelspecs/python").status == 404
+    kernel_path.add("python", ["/nowhere/at/all"])
+    assert s.request("POST", "/api/kernels", {"name": "python"}).status == 500
+    assert s.request("GET", "/api/kernelspecs/python").status == 200
+
+
+def test_python_does_not_uncover_a_hidden_python3(server_with, kernel_path):
+    kernel_path.add("other", ["/bin/false"])
+    s = server_with("--kernel-path", kernel_path.path, "--allowed-kernels", "other")
+    r = s.request("POST", "/api/kernels", {"name": "python"})
+    assert r.status == 500 and "Kernel spec python not found" in r.json()["message"], r
