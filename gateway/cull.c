@@ -79,7 +79,7 @@ static void on_note(void *arg)
     for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
         if (k->phase == KERNEL_ALIVE && k->goal == KERNEL_RUN &&
             (k->noted_ms != k->activity.last_ms || k->noted_busy != kernel_works(k)))
-            kernel_note(k);
+            kernel_note_later(k);
     }
 }
 
