@@ -55,9 +55,10 @@ static void look_at(struct sessions *s, struct kernel *k, uint64_t now)
         return;
     metrics_count(METRIC_KERNELS_CULLED, 0);
     kernel_audit(k, "kernel_cull", NULL, NULL);
-    log_info("kernel_culled", "kernel=%s idle_s=%llu limit_s=%llu busy=%d connections=%u", k->id,
-             (unsigned long long)(c.idle_ms / 1000), (unsigned long long)(limit / 1000), c.busy,
-             c.connections);
+    log_info("kernel_culled",
+             "kernel=%s principal=%s idle_s=%llu limit_s=%llu busy=%d connections=%u", k->id,
+             kernel_owner(k), (unsigned long long)(c.idle_ms / 1000),
+             (unsigned long long)(limit / 1000), c.busy, c.connections);
     kernel_delete(k, on_culled, s, 0);
 }
 

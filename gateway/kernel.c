@@ -52,6 +52,11 @@ void kernel_asked_by(struct kernel *k, struct origin *o)
     k->origin = origin_hold(o);
 }
 
+const char *kernel_owner(const struct kernel *k)
+{
+    return k->session->principal.name;
+}
+
 static void free_waiters(struct waiter **list)
 {
     while (*list != NULL) {

@@ -84,7 +84,7 @@ static void give_up(struct kernel *k, const char *why)
 {
     struct err e = { 0 };
 
-    log_error("kernel_dead", "kernel=%s reason=\"%s\"", k->id, why);
+    log_error("kernel_dead", "kernel=%s principal=%s reason=\"%s\"", k->id, kernel_owner(k), why);
     if (why != k->reason)
         snprintf(k->reason, sizeof k->reason, "%s", why);
     k->goal = KERNEL_DELETE;
@@ -134,8 +134,8 @@ static void on_death(struct kernel *k)
     enum run_state how = describe_death(k, k->reason, sizeof k->reason);
 
     kernel_seed_died(k);
-    log_warn("kernel_died", "kernel=%s generation=%u reason=\"%s\"", k->id, k->generation,
-             k->reason);
+    log_warn("kernel_died", "kernel=%s generation=%u principal=%s reason=\"%s\"", k->id,
+             k->generation, kernel_owner(k), k->reason);
     if (!k->born) {
         kernel_stillborn(k);
         return;

@@ -30,8 +30,8 @@ void kernel_session_left(struct kernel *k)
 {
     struct err e = { 0 };
 
-    log_info("kernel_gone", "kernel=%s", k->id);
     kernel_audit(k, "kernel_delete_end", NULL, NULL);
+    log_info("kernel_gone", "kernel=%s principal=%s", k->id, kernel_owner(k));
     kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
     kernel_disconnect(k);
     k->run_timer = loop_timer_close(k->run_timer);

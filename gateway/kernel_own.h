@@ -123,6 +123,7 @@ struct kernel {
 };
 
 /* ---- kernel.c ---- */
+const char *kernel_owner(const struct kernel *k);             /* name of the principal (borrowed) */
 struct kernel *kernel_new(struct session *s, const char *id); /* adds itself to the session */
 void kernel_free(struct kernel *k);
 /* A kernel that is gone is freed after its last client. */

@@ -196,10 +196,11 @@ void kernel_start_ended(struct kernel *k, const char *error)
     if (error == NULL)
         metrics_observe(METRIC_KERNEL_START_TIME, 0, took_us);
     if (error == NULL)
-        log_info("kernel_started", "kernel=%s generation=%u duration_us=%llu", k->id, k->generation,
-                 (unsigned long long)took_us);
+        log_info("kernel_started", "kernel=%s generation=%u principal=%s duration_us=%llu", k->id,
+                 k->generation, kernel_owner(k), (unsigned long long)took_us);
     else
-        log_warn("kernel_start", "kernel=%s error=\"%s\"", k->id, error);
+        log_warn("kernel_start", "kernel=%s principal=%s error=\"%s\"", k->id, kernel_owner(k),
+                 error);
     origin_enter(before);
     kernel_asked_by(k, NULL);
 }

@@ -105,6 +105,7 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     log_begin(&l, level, "run_ended");
     logline_string(&l, "kernel", view_cstr(k->id));
     logline_uint(&l, "generation", k->generation);
+    logline_string(&l, "principal", view_cstr(kernel_owner(k)));
     logline_uint(&l, "run", q->number);
     logline_string(&l, "state", view_cstr(run_state_name(q->run.state)));
     logline_uint(&l, "interrupts", q->run.interrupts);

@@ -52,7 +52,7 @@ LABEL(channels, "channel", "shell", "control", "stdin", "iopub");
 LABEL(kernel_directions, "direction", "from_kernel", "to_kernel");
 LABEL(client_directions, "direction", "from_client", "to_client");
 LABEL(drops, "reason", "rate_limit", "malformed", "signature", "oversized", "state_claim",
-      "second_reply", "unasked", "input_not_allowed", "client_malformed", "given_up");
+      "second_reply", "unasked", "input_not_allowed", "client_malformed", "given_up", "observer");
 LABEL(methods, "method", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other");
 LABEL(statuses, "status", "1xx", "2xx", "3xx", "4xx", "5xx");
 LABEL(logins, "reason", "no_token", "wrong_token");

@@ -86,6 +86,7 @@ enum metric_drop {
     METRIC_INPUT_NOT_ALLOWED,
     METRIC_CLIENT_MALFORMED,
     METRIC_GIVEN_UP,
+    METRIC_OBSERVER,
 };
 enum metric_method {
     METRIC_GET,

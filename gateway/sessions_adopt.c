@@ -186,8 +186,8 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     }
     k->listed = k->born = 1;
     int known = find_info(listed->kernels, &info);
-    log_info("kernel_adopted", "kernel=%s generation=%u running=%d", k->id, k->generation,
-             known && info.running);
+    log_info("kernel_adopted", "kernel=%s generation=%u principal=%s running=%d", k->id,
+             k->generation, kernel_owner(k), known && info.running);
     kernel_inherit(k, n.seats);
     resume(k, &info, known);
     /* Half of the seed notebook is no state that anybody should find. */

@@ -33,7 +33,6 @@ enum {
 };
 
 struct channels {
-    struct jupyter *jupyter;   /* borrowed */
     struct deferred *deferred; /* borrowed */
     int observer;              /* who opened it only reads */
     struct websocket *ws;      /* NULL until the 101 is written, and after its end */
@@ -145,10 +144,9 @@ static int on_message(void *arg, int text, struct view payload)
     if (c->client == NULL)
         return 0;
     if (c->observer) {
-        c->jupyter->observer_frames++;
+        metrics_count(METRIC_DROPPED, METRIC_OBSERVER);
         if (log_allowed(&limit, 5))
-            log_warn("observer_frame", "total=%llu note=\"what observers send is dropped\"",
-                     (unsigned long long)c->jupyter->observer_frames);
+            log_warn("observer_frame", "note=\"what observers send is dropped\"");
         return 0;
     }
     rc = wschannel_decode(&c->in, c->framing, text, payload, &jmsg_limits_default, &e);
@@ -246,12 +244,11 @@ static int session_id(const struct request *r, struct buf *out, struct err *e)
     return buf_add(out, "", 1);
 }
 
-static struct channels *channels_new(struct jupyter *j, const struct request *r)
+static struct channels *channels_new(const struct request *r)
 {
     struct channels *c = xcalloc(1, sizeof *c);
     const struct http_head *head = r->head;
 
-    c->jupyter = j;
     c->deferred = conns_deferred(r->server->conns);
     c->observer = r->principal.role == ROLE_OBSERVER;
     c->pull = (struct deferred_node){ .fn = on_pull, .arg = c };
@@ -260,7 +257,7 @@ static struct channels *channels_new(struct jupyter *j, const struct request *r)
     return c;
 }
 
-static void open_channels(struct jupyter *j, struct request *r, struct kernel *k)
+static void open_channels(struct request *r, struct kernel *k)
 {
     char accept[WS_ACCEPT_TEXT];
     struct err e = { 0 };
@@ -275,7 +272,7 @@ static void open_channels(struct jupyter *j, struct request *r, struct kernel *k
         request_error(r, status, "%s", e.msg);
         return;
     }
-    c = channels_new(j, r);
+    c = channels_new(r);
     before = origin_enter(r->origin); /* the handler may have waited */
     /* A session_id is a seat with replies and questions for its owner: an observer gets
      * one of its own, which hears iopub alone. */
@@ -302,7 +299,7 @@ static void on_ready(struct jupyter *j, uint64_t token, struct request *r, struc
         return;
     k = jupyter_kernel(r, j); /* answers when it is gone */
     if (k != NULL)
-        open_channels(j, r, k);
+        open_channels(r, k);
 }
 
 /* Token and Origin are checked by now. The 101 of a busy kernel comes at once; that
@@ -318,7 +315,7 @@ void channels_open(struct request *r, void *arg)
     if (k == NULL)
         return;
     if (!kernel_is_starting(k) || ws_handshake_check(r->head, accept, &status, NULL) != 0) {
-        open_channels(j, r, k);
+        open_channels(r, k);
         return;
     }
     pending_ready(j, k, r->token, on_ready);

@@ -28,9 +28,8 @@ struct jupyter {
     const char *base; /* begins and ends with '/' */
     const char *version;
     int list_kernels;
-    uint64_t started_us;      /* CLOCK_REALTIME */
-    uint64_t observer_frames; /* messages of observers, which were dropped */
-    unsigned calls;           /* operations of sessions that will still call back here */
+    uint64_t started_us; /* CLOCK_REALTIME */
+    unsigned calls;      /* operations of sessions that will still call back here */
 };
 
 /* The table of routes; their arg is a struct jupyter. */
