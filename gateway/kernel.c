@@ -6,6 +6,7 @@
 
 #include "err.h"
 #include "kernel_own.h"
+#include "kernelenv.h"
 #include "link.h"
 #include "log.h"
 #include "loop.h"
@@ -197,6 +198,18 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
 }
 
 /* ---- what fronts keep with it ---- */
+
+void kernel_name_session(struct kernel *k, const char *name)
+{
+    struct err e = { 0 };
+
+    if (kernelenv_set_session(&k->recipe.request_env, name, &e) < 0) {
+        log_warn("session_name", "kernel=%s error=%s", k->id, LOG_QUOTED(e.msg));
+        return;
+    }
+    if (k->session->sandbox != 0)
+        kernel_note(k);
+}
 
 int kernel_keep(struct kernel *k, struct view json, struct err *e)
 {

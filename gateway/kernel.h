@@ -33,6 +33,9 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret);
 int kernel_keep(struct kernel *k, struct view json, struct err *e) MUST_CHECK;
 struct view kernel_kept(const struct kernel *k); /* empty when there is nothing */
 
+/* Its notebook session has another name: the next start's JPY_SESSION_NAME. */
+void kernel_name_session(struct kernel *k, const char *name);
+
 /* 1 while its process (re)starts and has not answered anything yet. */
 int kernel_is_starting(const struct kernel *k);
 /* done when it has answered, at once when it is not starting, and after the

@@ -117,6 +117,11 @@ static int passes(const struct kernelenv *k, const char *var)
     return !is_refused(var, n) && (is_prefix("KERNEL_", var, n) || in_list(k->allow, var, n));
 }
 
+static int is_session(const char *var)
+{
+    return is_prefix(KERNELENV_SESSION "=", var, strlen(var));
+}
+
 /* Replaces $NAME and ${NAME} by what is set so far; unknown ones stay as they are. */
 static int expand(struct vars *v, const char *value, struct buf *out)
 {
@@ -191,7 +196,7 @@ static int set_request(const struct kernelenv *k, struct vars *v, struct err *e)
         const char *var = k->request[i];
         rc = check_var(var, e);
         size_t n = name_length(var);
-        if (rc == 0 && passes(k, var))
+        if (rc == 0 && (passes(k, var) || is_session(var)))
             rc = put(v, var, n, view_cstr(var + n + 1), e);
     }
     return rc;
@@ -248,6 +253,32 @@ int kernelenv_filter(const struct kernelenv *k, struct buf *out, struct err *e)
     return 0;
 }
 
+int kernelenv_set_session(struct buf *strings, const char *name, struct err *e)
+{
+    autobuf struct buf out = { 0 };
+    autofree char *var = NULL;
+    size_t at = 0;
+
+    if (asprintf(&var, "%s=%s", KERNELENV_SESSION, name) < 0)
+        return err_set(e, ENOMEM, "no memory for the environment");
+    buf_init(&out, LAUNCH_ENV_MAX);
+    int rc = 0;
+    for (struct view all = buf_view(strings); rc == 0 && at < all.n;) {
+        const char *old = (const char *)all.p + at;
+        at += strlen(old) + 1;
+        if (!is_session(old))
+            rc = msg_strings_add(&out, old);
+    }
+    if (rc == 0)
+        rc = msg_strings_add(&out, var);
+    if (rc < 0)
+        return err_set(e, EINVAL, "env: larger than %d bytes in all", LAUNCH_ENV_MAX);
+    buf_free(strings);
+    *strings = out;
+    buf_init(&out, 0);
+    return 0;
+}
+
 /* A path below the home, resolved by its text alone: `..` never leaves it. The
  * gateway cannot see whether the last component is a file, so a name with a dot
  * counts as one; the launcher takes /home/user when the directory is not there. */
@@ -274,4 +305,20 @@ char *kernelenv_cwd(const char *path)
     if (at >= LAUNCH_PATH_MAX)
         out[base] = '\0';
     return out;
+}
+
+char *kernelenv_working_dir(char *const *env)
+{
+    static const char name[] = "KERNEL_WORKING_DIR=" HOME;
+    size_t n = sizeof name - 1;
+
+    for (; env != NULL && *env != NULL; env++) {
+        autofree char *path = NULL;
+        if (strncmp(*env, name, n) != 0 || ((*env)[n] != '/' && (*env)[n] != '\0'))
+            continue;
+        if (asprintf(&path, "%s/", *env + n) < 0) /* a directory, dot or not */
+            path = NULL;
+        return kernelenv_cwd(path);
+    }
+    return kernelenv_cwd(NULL);
 }

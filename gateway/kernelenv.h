@@ -30,8 +30,16 @@ int kernelenv_build(const struct kernelenv *k, struct buf *out, struct err *e) M
  * of the same kernel needs again. */
 int kernelenv_filter(const struct kernelenv *k, struct buf *out, struct err *e) MUST_CHECK;
 
+/* What the server says of the notebook session; a request cannot. kernelenv_build() lets it pass. */
+#define KERNELENV_SESSION "JPY_SESSION_NAME"
+/* Replaces that string among the others, or adds it. */
+int kernelenv_set_session(struct buf *strings, const char *name, struct err *e) MUST_CHECK;
+
 /* The working directory for an API path ("sub/nb.ipynb" -> "/home/user/sub"):
  * always below /home/user, whatever the path says. Caller frees. */
 char *kernelenv_cwd(const char *path);
+/* The one of KERNEL_WORKING_DIR in env, when that lies in /home/user; else /home/user: it is
+ * mostly a directory of the client's machine. Caller frees. */
+char *kernelenv_working_dir(char *const *env);
 
 #endif

@@ -342,8 +342,10 @@ static int fill_recipe(struct sessions *s, const struct kernel_request *r, struc
     ret->sockets_fd = spec->sockets_fd;
     ret->interrupt_by_message = spec->interrupt_by_message;
     ret->cull_ms = spec->cull_ms;
-    ret->cwd = kernelenv_cwd(r->path);
+    ret->cwd = r->path != NULL ? kernelenv_cwd(r->path) : kernelenv_working_dir(r->env);
     int rc = kernelenv_filter(&env, &ret->request_env, e);
+    if (rc == 0 && r->session_name != NULL)
+        rc = kernelenv_set_session(&ret->request_env, r->session_name, e);
     if (rc == 0)
         rc = add_strings(json_object_get(spec->spec, "argv"), &ret->argv, e);
     if (rc == 0)
@@ -395,7 +397,7 @@ static int check_request(struct sessions *s, const struct principal *p,
                          const struct kernel_request *r, struct err *e)
 {
     if (s->stopping)
-        return err_set(e, HC_ESTATE, "the server is stopping");
+        return err_set(e, ECANCELED, "the server is stopping");
     if (r->kernel_id != NULL && !uuid_valid(r->kernel_id, strlen(r->kernel_id)))
         return err_set(e, EINVAL, "kernel_id is no UUID");
     return check_room(s, p, e);

@@ -64,6 +64,7 @@ struct kernel_request {
     const char *spec_name; /* NULL: the default */
     const char *
         path; /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
+    const char *session_name; /* of the notebook session: JPY_SESSION_NAME; or NULL */
     char *const *env; /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
 };
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "birth.h"
 #include "drop.h"
@@ -85,6 +87,21 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
     return drop_run(&plan, e);
 }
 
+/* The directory, or the nearest one above it that can be entered. */
+static int enter(const char *cwd, struct err *e)
+{
+    char at[LAUNCH_PATH_MAX + 1], *slash;
+
+    snprintf(at, sizeof at, "%s", cwd);
+    while (chdir(at) < 0) {
+        slash = strrchr(at, '/');
+        if (slash == NULL || slash == at)
+            return chdir("/home/user") < 0 ? err_sys(e, errno, "enter /home/user") : 0;
+        *slash = '\0';
+    }
+    return 0;
+}
+
 static int start(const struct joining *j, int status_fd, unsigned *ret_fd_count, struct err *e)
 {
     int r = birth_wait_go(j->go_fd, j->go_write_fd);
@@ -104,8 +121,9 @@ static int start(const struct joining *j, int status_fd, unsigned *ret_fd_count,
     if (r < 0)
         return r;
     /* With the rights of the session's user: the folder may be one that only it may enter. */
-    if (chdir(j->start->cwd) < 0 && chdir("/home/user") < 0)
-        return err_sys(e, errno, "enter /home/user");
+    r = enter(j->start->cwd, e);
+    if (r < 0)
+        return r;
     return kernelargs_exec(j->argv, j->start->env, e);
 }
 

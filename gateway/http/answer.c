@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "condition.h"
 #include "err.h"
 #include "httpconn.h"
 #include "httphead.h"
@@ -63,6 +64,52 @@ void request_answer(struct request *r, const struct answer *a)
     httpconn_answered(h, close);
 }
 
+/* Returns the status; narrows the body to the part that is asked for. */
+static int narrow(const struct http_head *head, const char *etag, struct view *body, char *line,
+                  size_t line_size)
+{
+    size_t size = body->n, offset, length;
+    enum range asked = range_asked(head, size, etag, &offset, &length);
+
+    if (asked == RANGE_NONE)
+        return 200;
+    if (asked == RANGE_UNSATISFIABLE) {
+        snprintf(line, line_size, "Content-Range: bytes */%zu\r\n", size);
+        return 416;
+    }
+    snprintf(line, line_size, "Content-Range: bytes %zu-%zu/%zu\r\n", offset, offset + length - 1,
+             size);
+    *body = (struct view){ body->p + offset, length };
+    return 206;
+}
+
+void request_content(struct request *r, const struct answer *a, int ranges)
+{
+    struct answer with = *a;
+    char etag[ETAG_TEXT] = "", line[80] = "", headers[200];
+
+    check(a->status == 200 && a->headers == NULL);
+    if (!etag_of(a->body, etag)) {
+        request_answer(r, a);
+        return;
+    }
+    if (etag_known(r->head, etag))
+        with.status = 304;
+    else if (ranges && view_equals(r->head->method, "GET"))
+        with.status = narrow(r->head, etag, &with.body, line, sizeof line);
+    snprintf(headers, sizeof headers, "ETag: %s\r\n%s%s", etag,
+             ranges ? "Accept-Ranges: bytes\r\n" : "", line);
+    if (with.status == 416)
+        with.body = VIEW_STR("{\"reason\":\"Range Not Satisfiable\",\"message\":\"the file ends "
+                             "before that range\"}");
+    if (with.status == 304)
+        with.body = (struct view){ 0 };
+    if (with.status == 416)
+        with.type = "application/json";
+    with.headers = headers;
+    request_answer(r, &with);
+}
+
 void request_last(struct request *r)
 {
     httpconn_of(r)->keep = 0;
@@ -82,6 +129,14 @@ void request_json(struct request *r, int status, struct jsonwrite *w, struct buf
     if (jsonwrite_finish(w, &e) != 0) {
         buf_free(body);
         request_failed(r, &e);
+        return;
+    }
+    if (status == 200 && location == NULL && view_equals(r->head->method, "GET")) {
+        request_content(
+            r,
+            &(struct answer){ .status = 200, .type = "application/json", .body = buf_view(body) },
+            0);
+        buf_free(body);
         return;
     }
     if (location != NULL)
@@ -140,7 +195,8 @@ int status_of_error(int code)
         { HC_EPARSE, 400 }, { EINVAL, 400 },    { HC_EAUTH, 401 },  { EACCES, 403 },
         { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
         { EEXIST, 409 },    { HC_EGONE, 410 },  { HC_EAUDIT, 503 }, { EMSGSIZE, 413 },
-        { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ETIMEDOUT, 504 },
+        { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ECANCELED, 503 },
+        { EMFILE, 503 },    { ENFILE, 503 },    { ETIMEDOUT, 504 },
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

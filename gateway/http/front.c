@@ -223,6 +223,8 @@ static void free_front(struct front *f)
 {
     f->server = server_free(f->server);
     f->jupyter.notebooks = nbsessions_free(f->jupyter.notebooks);
+    free(f->jupyter.document[0]);
+    free(f->jupyter.document[1]);
     free(f);
 }
 

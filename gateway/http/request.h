@@ -46,6 +46,10 @@ struct answer {
 };
 void request_answer(struct request *r, const struct answer *a);
 
+/* A 200 to GET or HEAD, with an entity tag; 304 to a client that has it, and, when ranges is
+ * set, the part that is asked for. a->headers must be NULL. */
+void request_content(struct request *r, const struct answer *a, int ranges);
+
 /* The connection is to end after the answer that is yet to come. */
 void request_last(struct request *r);
 
@@ -58,7 +62,8 @@ void request_error(struct request *r, int status, const char *fmt, ...)
 void request_failed(struct request *r, const struct err *e);
 int status_of_error(int code); /* of errno values and HC_E*, in one table */
 
-/* Answers with what w wrote to body (500 if that failed); frees body. location may be NULL. */
+/* Answers with what w wrote to body (500 if that failed); frees body. location may be NULL.
+ * A 200 to GET goes by request_content(). */
 void request_json(struct request *r, int status, struct jsonwrite *w, struct buf *body,
                   const char *location);
 

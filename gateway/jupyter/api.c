@@ -88,9 +88,7 @@ static void grant_reading(json_t *asked)
     json_object_foreach(asked, resource, actions)
     {
         for (size_t i = json_array_size(actions); i-- > 0;) {
-            const char *action = json_string_value(json_array_get(actions, i));
-
-            if (action == NULL || strcmp(action, "read") != 0)
+            if (strcmp(json_string_value(json_array_get(actions, i)), "read") != 0)
                 json_array_remove(actions, i);
         }
     }
@@ -103,7 +101,8 @@ static int asked_permissions(struct view query, int reads_only, json_t **ret, st
     autobuf struct buf text;
     json_error_t why;
     const char *resource;
-    json_t *actions;
+    json_t *actions, *action;
+    size_t i;
     int rc;
 
     buf_init(&text, PERMISSIONS_MAX);
@@ -116,7 +115,11 @@ static int asked_permissions(struct view query, int reads_only, json_t **ret, st
     }
     *ret = json_loadb((const char *)buf_view(&text).p, buf_len(&text), 0, &why);
     rc = json_is_object(*ret) ? 0 : -1;
-    json_object_foreach(*ret, resource, actions) rc = json_is_array(actions) ? rc : -1;
+    json_object_foreach(*ret, resource, actions)
+    {
+        rc = json_is_array(actions) ? rc : -1;
+        json_array_foreach(actions, i, action) rc = json_is_string(action) ? rc : -1;
+    }
     if (rc == 0 && reads_only)
         grant_reading(*ret);
     if (rc == 0)
@@ -145,6 +148,8 @@ void api_me(struct request *r, void *arg)
         username = "anonymous";
         name = "Anonymous";
     }
+    /* Of the identity a client may change nothing here; jupyter_server tells it in this place. */
+    json_object_set_new(permissions, "updatable_fields", json_array());
     snprintf(initials, sizeof initials, "%.2s", name);
     initials[0] = (char)toupper((unsigned char)initials[0]);
     document = json_pack("{s:{s:s,s:s,s:s,s:s,s:n,s:n},s:o}", "identity", "username", username,
@@ -156,7 +161,8 @@ void api_me(struct request *r, void *arg)
         request_error(r, 500, "no memory");
         return;
     }
-    request_answer(
-        r, &(struct answer){ .status = 200, .type = "application/json", .body = view_cstr(text) });
+    request_content(
+        r, &(struct answer){ .status = 200, .type = "application/json", .body = view_cstr(text) },
+        0);
     free(text);
 }

@@ -29,6 +29,7 @@ struct jupyter {
     const char *version;
     int list_kernels;
     uint64_t started_us; /* CLOCK_REALTIME */
+    char *document[2];   /* the OpenAPI document, JSON and YAML; owned; NULL: not made yet */
     unsigned calls;      /* operations of sessions that will still call back here */
 };
 
@@ -43,6 +44,8 @@ void api_me(struct request *r, void *arg);
 void specs_list(struct request *r, void *arg);
 void specs_one(struct request *r, void *arg);
 void specs_resource(struct request *r, void *arg);
+void document_json(struct request *r, void *arg);
+void document_yaml(struct request *r, void *arg);
 void kernels_list(struct request *r, void *arg);
 void kernels_create(struct request *r, void *arg);
 void kernels_get(struct request *r, void *arg);
@@ -65,6 +68,9 @@ void kernel_write(struct jsonwrite *w, const struct kernel *k);
 #define TIMESTAMP_TEXT 28 /* "2026-01-02T03:04:05.000006Z" and a NUL */
 /* Always six digits: clients parse with a fixed pattern (jupyter-wire.md T1). */
 void timestamp_format(uint64_t realtime_us, char out[TIMESTAMP_TEXT]);
+
+/* 1 when there is nothing but white space: a body like that counts as none. */
+int blank_text(const void *text, size_t n);
 
 /*
  * The body of POST /api/kernels. All of it is optional; null counts as absent, and

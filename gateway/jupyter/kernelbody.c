@@ -103,8 +103,10 @@ static int read_fields(struct kernel_body *b, struct err *e)
     return read_env(document, b, e);
 }
 
-static int blank(const uint8_t *p, size_t n)
+int blank_text(const void *text, size_t n)
 {
+    const uint8_t *p = text;
+
     for (size_t i = 0; i < n; i++)
         if (p[i] != ' ' && p[i] != '\t' && p[i] != '\r' && p[i] != '\n')
             return 0;
@@ -117,7 +119,7 @@ int kernel_body_parse(const void *body, size_t n, struct kernel_body *ret, struc
     int rc;
 
     *ret = (struct kernel_body){ 0 };
-    if (n == 0 || blank(body, n))
+    if (blank_text(body, n))
         return 0;
     /* JSON_ALLOW_NUL: a NUL is refused below, by the name of its field. jansson bounds
      * the nesting itself (2048). */

@@ -10,6 +10,7 @@
 #include "jsonwrite.h"
 #include "jupyter.h"
 #include "kernel.h"
+#include "kernelenv.h"
 #include "nbsessions.h"
 #include "pending.h"
 #include "request.h"
@@ -105,41 +106,74 @@ void nbsessions_get(struct request *r, void *arg)
 
 /* ---- starting a kernel ---------------------------------------------------- */
 
-static void answer_start_error(struct request *r, const struct err *e)
+/* What jupyter_server says when a session gets no kernel: two texts, one for a title. */
+static void answer_two_messages(struct request *r, const char *short_message, const char *message)
 {
     struct jsonwrite w;
     struct buf body;
 
-    if (e->code != ENOENT) {
-        pending_answer_not_made(r, e);
-        return;
-    }
     buf_init(&body, DOCUMENT_MAX);
     w = jsonwrite_to(&body);
     jsonwrite_object(&w);
     jsonwrite_key(&w, "reason");
     jsonwrite_str(&w, "Not Implemented");
     jsonwrite_key(&w, "message");
-    jsonwrite_str(&w, e->msg);
+    jsonwrite_str(&w, message);
     jsonwrite_key(&w, "short_message");
-    jsonwrite_str(&w, e->msg);
+    jsonwrite_str(&w, short_message);
     jsonwrite_end(&w);
     request_json(r, 501, &w, &body, NULL);
+}
+
+static void answer_not_created(struct request *r, const struct err *e)
+{
+    if (e->code == ENOENT)
+        answer_two_messages(r, e->msg, e->msg);
+    else
+        pending_answer_not_made(r, e);
+}
+
+/* Of a change jupyter_server answers every failure of the kernel like this. */
+static void answer_not_changed(struct request *r, const struct err *e)
+{
+    char message[300];
+
+    snprintf(message, sizeof message, "The kernel could not be started: %s", e->msg);
+    if (e->code == ENOENT || e->code == EIO)
+        answer_two_messages(r, "Error starting kernel", message);
+    else
+        pending_answer_not_made(r, e);
+}
+
+static const char *given(const char *new, const char *old)
+{
+    return new != NULL ? new : old;
+}
+
+/* JPY_SESSION_NAME as jupyter_server makes it. Caller frees. */
+static char *session_name(const char *path, const char *name)
+{
+    autofree char *cwd = kernelenv_cwd(path);
+    char *text = NULL;
+
+    if (name == NULL || name[0] == '\0' || asprintf(&text, "%s/%s", cwd, name) < 0)
+        return xstrdup(path);
+    return text;
 }
 
 /* Asks for a kernel by name or, for a new session, with an id that nobody has. */
 static void start_kernel(struct request *r, struct jupyter *j, const struct nbsession *s,
                          const char *id, const char *name, pending_fn *then)
 {
-    autofree char *env_name = NULL,
-                  *path = xstrdup(s->change.path != NULL ? s->change.path : s->path);
-    struct kernel_request request = { .kernel_id = id, .spec_name = name, .path = path };
-    char *env[2] = { NULL, NULL };
+    autofree char *path = xstrdup(given(s->change.path, s->path)),
+                  *known_as = session_name(path, given(s->change.name, s->name));
+    const struct kernel_request request = {
+        .kernel_id = id,
+        .spec_name = name,
+        .path = path,
+        .session_name = known_as,
+    };
 
-    if (asprintf(&env_name, "JPY_SESSION_NAME=%s", path) < 0)
-        env_name = NULL;
-    env[0] = env_name;
-    request.env = env;
     pending_create(j, r, &request, then);
 }
 
@@ -155,7 +189,7 @@ static void on_created(struct jupyter *j, uint64_t token, struct request *r, str
     if (e != NULL) {
         nbsessions_remove(j->notebooks, s);
         if (r != NULL)
-            answer_start_error(r, e);
+            answer_not_created(r, e);
         return;
     }
     bind_kernel(j, s, k);
@@ -251,8 +285,13 @@ static void switch_kernel(struct jupyter *j, struct nbsession *s, struct kernel 
 {
     struct request *r = request_find(j->server, token);
     struct kernel *old = kernel_of(j, s);
+    int renamed = s->change.path != NULL || s->change.name != NULL;
 
     nbsession_apply(s);
+    if (renamed && old == k) {
+        autofree char *known_as = session_name(s->path, s->name);
+        kernel_name_session(k, known_as);
+    }
     bind_kernel(j, s, k);
     if (old != NULL && old != k) {
         s->token = token;
@@ -282,7 +321,7 @@ static void on_new_kernel(struct jupyter *j, uint64_t token, struct request *r, 
     if (r == NULL)
         return;
     if (e != NULL)
-        answer_start_error(r, e);
+        answer_not_changed(r, e);
     else
         request_error(r, 404, "the session has gone meanwhile");
 }

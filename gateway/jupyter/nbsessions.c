@@ -69,7 +69,8 @@ int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret,
     int rc;
 
     *ret = (struct nbsession_body){ 0 };
-    document = n > 0 ? json_loadb(body, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why) : json_null();
+    document = !blank_text(body, n) ? json_loadb(body, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why)
+                                    : json_null();
     if (document == NULL)
         return err_set(e, HC_EPARSE, "Invalid JSON in body of request: %s", why.text);
     if (json_is_null(document))

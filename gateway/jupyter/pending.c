@@ -72,10 +72,12 @@ void pending_answer_deleted(struct jupyter *j, uint64_t token, struct request *r
 
 void pending_answer_not_made(struct request *r, const struct err *e)
 {
+    int status = status_of_error(e->code);
+
     if (e->code == HC_ELIMIT)
         request_error(r, 403, "Resource Limit: %s", e->msg);
-    else if (e->code == EINVAL || e->code == HC_EPARSE)
-        request_error(r, 400, "%s", e->msg);
+    else if (status == 400 || status == 503)
+        request_error(r, status, "%s", e->msg);
     else
-        request_error(r, e->code == HC_EAUDIT ? 503 : 500, "%s", e->msg);
+        request_error(r, 500, "%s", e->msg);
 }

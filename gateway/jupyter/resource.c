@@ -1,6 +1,6 @@
 /*
  * resource - GET and HEAD of /kernelspecs/NAME/FILE: logos and scripts of a
- * kernelspec. The file is opened beneath the spec's directory by the kernel's own
+ * kernelspec, whole or in part. The file is opened beneath the spec's directory by the kernel's own
  * rules (openat2), whatever the path says.
  */
 #include <errno.h>
@@ -95,12 +95,14 @@ void specs_resource(struct request *r, void *arg)
         request_failed(r, &e);
         return;
     }
-    request_answer(r,
-                   &(struct answer){
-                       .status = 200,
-                       .type = type,
-                       .body = buf_view(&content),
-                       .cache_control =
-                           strcmp(type, "image/png") == 0 ? "private, max-age=2592000" : "no-cache",
-                   });
+    request_content(r,
+                    &(struct answer){
+                        .status = 200,
+                        .type = type,
+                        .body = buf_view(&content),
+                        .cache_control = strncmp(type, "image/", 6) == 0
+                                             ? "private, max-age=2592000"
+                                             : "private, no-cache",
+                    },
+                    1);
 }

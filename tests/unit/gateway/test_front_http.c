@@ -30,7 +30,7 @@ static void the_routes_answer(void **state)
     expect(h, "GET", "/api/status", NULL, 200, "\"kernels\":0");
     expect(h, "GET", "/api/me", NULL, 200, "\"identity\"");
     expect(h, "GET", "/api/me?permissions=%7B%22a%22:%5B%22b%22%5D%7D", NULL, 200,
-           "{\"a\":[\"b\"]}");
+           "{\"a\":[\"b\"],\"updatable_fields\":[]}");
     expect(h, "GET", "/api/me?permissions=x", NULL, 400, "permissions");
     expect(h, "GET", "/api/kernelspecs", NULL, 200, "\"default\":\"fake\"");
     expect(h, "GET", "/api/kernelspecs?1732000000000", NULL, 200, "\"kernelspecs\":{\"Other.1\"");

@@ -247,6 +247,20 @@ static void the_working_directory_never_leaves_the_home(void **state)
         autofree char *cwd = kernelenv_cwd(rows[i][0]);
         assert_string_equal(cwd, rows[i][1]);
     }
+    static const char *const dirs[][2] = {
+        { "KERNEL_WORKING_DIR=/home/user", "/home/user" },
+        { "KERNEL_WORKING_DIR=/home/user/a.b", "/home/user/a.b" },
+        { "KERNEL_WORKING_DIR=/home/user/../../etc", "/home/user/etc" },
+        { "KERNEL_WORKING_DIR=/home/user2", "/home/user" },
+        { "KERNEL_WORKING_DIR=/etc", "/home/user" },
+        { "KERNEL_WORKING_DIR=", "/home/user" },
+        { "KERNEL_WORKING_DIRECTORY=/home/user/x", "/home/user" },
+    };
+    for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++) {
+        char *const env[] = { (char *)(uintptr_t) "A=1", (char *)(uintptr_t)dirs[i][0], NULL };
+        autofree char *dir = kernelenv_working_dir(env);
+        assert_string_equal(dir, dirs[i][1]);
+    }
     char long_path[4000];
     memset(long_path, 'a', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = '\0';
