@@ -44,7 +44,7 @@ static struct view with(enum logline_format format, unsigned which, const char *
 
 static void check_json(struct view v)
 {
-    json_t *o = json_loadb((const char *)v.p, v.n, JSON_REJECT_DUPLICATES, NULL);
+    json_t *o = json_loadb((const char *)v.p, v.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 
     check(o != NULL && json_object_size(o) == 6);
     check(json_integer_value(json_object_get(o, "count")) == 7);
