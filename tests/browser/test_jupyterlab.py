@@ -290,6 +290,19 @@ def test_the_gateway_is_killed_and_the_page_comes_back_with_its_variables(nb, ga
     nb.page.shot("gateway-back")
 
 
+@pytest.mark.both
+def test_a_cell_that_ran_while_the_gateway_was_killed_ends_with_all_its_lines(nb, gateway, lab):
+    cell = nb.start("import time\nfor i in range(80):\n    print('line', i, flush=True)\n    time.sleep(0.1)\n'end'")
+    cell.until_text("line 10")
+    old = gateway.process("gateway")
+    os.kill(old, signal.SIGKILL)
+    cell.wait()
+    assert gateway.process("gateway") != old
+    assert cell.result == "'end'"
+    assert cell.stream() == "".join(f"line {i}\n" for i in range(80))
+    nb.page.shot("killed-in-a-cell")
+
+
 def test_shutting_the_kernel_down_ends_the_session(nb, gateway):
     kernel = nb.kernel_id
     nb.page.command("kernelmenu:shutdown")

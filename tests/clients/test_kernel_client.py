@@ -20,17 +20,18 @@ NOT_APPLICABLE = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def url(server):
     return f"http://127.0.0.1:{server.port}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def kernel(url, server):
     with JupyterKernelClient(server_url=url, token=server.token) as client:
         yield client
 
 
+@pytest.mark.full          # most of the time is the client's own: each stop() may wait ten seconds for a thread
 def test_its_own_tests_pass(tmp_path):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.join(ROOT, "tests", d) for d in ("clients", "blackbox"))}
     done = subprocess.run(
@@ -46,9 +47,10 @@ def test_its_own_tests_pass(tmp_path):
 
 
 def test_outputs_of_every_kind_and_the_count(kernel):
+    before = kernel.execute("0")["execution_count"]
     got = kernel.execute("import sys\nprint('out')\nprint('err', file=sys.stderr)\n"
                          "from IPython.display import HTML, display\ndisplay(HTML('<b>x</b>'))\n6 * 7")
-    assert got["status"] == "ok" and got["execution_count"] == 1
+    assert got["status"] == "ok" and got["execution_count"] == 1 + before
     kinds = [(o["output_type"], o.get("name")) for o in got["outputs"]]
     assert kinds == [("stream", "stdout"), ("stream", "stderr"), ("display_data", None), ("execute_result", None)]
     assert got["outputs"][2]["data"]["text/html"] == "<b>x</b>" and got["outputs"][3]["data"]["text/plain"] == "42"

@@ -96,6 +96,7 @@ def test_an_example_runs_with_a_token(server, execute, path):
     assert sum("image/png" in o.data for o in found(executed, "display_data")) >= 2
 
 
+@pytest.mark.both
 def test_without_a_token_too(open_server, execute):
     failure, executed = execute(open_server, notebook_of("print(6 * 7)"))
     assert failure is None and found(executed, "stream")[0].text == "42\n"
@@ -142,6 +143,7 @@ def test_five_thousand_lines(server, execute):
     assert "".join(o.text for o in own(executed, code)) == "".join(f"line {i}\n" for i in range(5000))
 
 
+@pytest.mark.both
 def test_parameters_of_papermill(server, execute, request):
     if request.node.callspec.params["execute"] != "papermill":
         pytest.skip("nbclient has none")

@@ -41,6 +41,7 @@ def test_sessions_are_made_renamed_moved_and_ended(run):
     assert "n2.ipynb" in got["paths"] and "n1.ipynb" not in got["paths"] and "n2.ipynb" not in got["left"]
 
 
+@pytest.mark.both
 def test_interrupt_restart_and_input(run):
     got = run("interrupt_restart")
     assert got["broken"]["ename"] == "KeyboardInterrupt"
@@ -59,6 +60,7 @@ def test_comm_messages_carry_buffers_both_ways(run):
     assert got["n"] == 42 and got["bytes"] == [3, 2, 1]
 
 
+@pytest.mark.full
 def test_a_hundred_requests_at_once_a_big_output_and_the_other_requests(run):
     got = run("many")
     assert got["results"] == [str(i + 1) for i in range(100)] and got["texts"] == [str(i) for i in range(100)]
@@ -75,6 +77,7 @@ def test_two_connections_to_one_kernel(run):
     assert [kind for channel, kind in got["seen"] if channel == "shell"] == ["execute_reply"]
 
 
+@pytest.mark.both
 def test_the_gateway_is_killed_and_kernel_and_session_are_found_again(node, server, run):
     one = node(server, "survive", run.legacy)
     assert one.until("READY"), one.proc.communicate(timeout=60)
