@@ -87,6 +87,7 @@ def own(notebook, source):
     return next(c.outputs for c in notebook.cells if c.source == source)
 
 
+@pytest.mark.full          # tests/notebooks runs them by nbclient in the quick tier
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_an_example_runs_with_a_token(server, execute, path):
     notebook = nbformat.read(path, as_version=4)
