@@ -8,7 +8,7 @@ enum kg_kind {
     KG_TEXT,     /* goes as it is */
     KG_COUNT,    /* a number, which is not 0 */
     KG_LIST,     /* A,B or the text of a Python list, which may come several times */
-    KG_LISTING,  /* a truth value: the opposite of --no-list-kernels */
+    KG_LISTING,  /* a truth value: the opposite of a --no-... option */
     KG_TRUTH,    /* a truth value of Python */
     KG_BASE,     /* a path that may lack its first slash */
     KG_ADDRESS,  /* to listen on; * for all */

@@ -145,6 +145,14 @@ int optionvalue_variables(const char *option, const char *value, struct err *e)
                    option, value);
 }
 
+int optionvalue_types(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || each(value, is_variable_name))
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.80s' is not a list of types of messages, TYPE,TYPE",
+                   option, value);
+}
+
 int optionvalue_header_name(const char *option, const char *value, struct err *e)
 {
     if (value == NULL || (strlen(value) <= 64 && http_is_token(view_cstr(value))))

@@ -28,6 +28,7 @@ int optionvalue_seconds(const char *option, const char *value, struct err *e) MU
 int optionvalue_kernels(const char *option, const char *value, struct err *e) MUST_CHECK;
 
 /* A comma list of names of environment variables. */
+int optionvalue_types(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_variables(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_log_format(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_log_level(const char *option, const char *value, struct err *e) MUST_CHECK;

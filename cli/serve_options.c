@@ -129,8 +129,15 @@ static const struct option_spec specs[] = {
     TEXT("on-exit", "stop", on_exit, "kernels end with the server, the only value so far"),
 
     GROUP("Limits of output"),
-    NUMBER("iopub-msg-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
-    NUMBER("iopub-data-rate", "0", ignored_rate, 0, 0, "0: no limit, the only value so far"),
+    NUMBER("iopub-msg-rate", "N", iopub_msg_rate, 0, 1000000000,
+           "messages of output a second for one socket; 0: no limit (0)"),
+    NUMBER("iopub-data-rate", "BYTES", iopub_data_rate, 0, 1000000000000,
+           "bytes of printed text a second for one socket; 0: no limit (0)"),
+    MILLI("iopub-rate-window", "SECONDS", iopub_rate_window_ms, 10, 86400000,
+          "time over which the two rates are measured (3)"),
+    FLAG("no-tracebacks", no_tracebacks, "errors of cells are told without their text"),
+    TEXT("allowed-message-types", "LIST", allowed_message_types,
+         "types of messages that clients may send, with commas (all)"),
 
     GROUP("Log"),
     TEXT("log-format", "text|json", log_format, "one line per event on stderr, as this (text)"),
@@ -141,7 +148,6 @@ static const struct option_spec specs[] = {
     FLAG("audit-required", audit_required, "refuse what cannot be written to the audit file"),
     FLAG("metrics-open", metrics_open, "/metrics asks for no token"),
 
-    LATER("iopub-rate-window"),
     LATER("cell-timeout"),
     LATER("stdin-timeout"),
 };
@@ -224,6 +230,7 @@ static int check_values(const struct option_reader *r, const struct serve_option
         { "default-kernel", o->default_kernel, optionvalue_kernels },
         { "force-kernel", o->force_kernel, optionvalue_kernels },
         { "env-allow", o->env_allow, optionvalue_variables },
+        { "allowed-message-types", o->allowed_message_types, optionvalue_types },
         { "env-inherit", o->env_inherit, optionvalue_variables },
         { "allow-origin", o->allow_origin, optionvalue_origin },
         { "allow-credentials", o->allow_credentials, optionvalue_header },
@@ -281,6 +288,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .ip = "127.0.0.1",
         .port = 8888,
         .kernel_info_timeout_ms = SERVE_UNSET,
+        .iopub_rate_window_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
         .seed_timeout_ms = SERVE_UNSET,
         .cull_idle_timeout_ms = SERVE_UNSET,

@@ -44,7 +44,9 @@ struct serve_options {
     const char *audit_log;
     const char *log_format, *log_level, *access_log; /* NULL: text, info, auto */
     const char *on_exit;
-    uint64_t ignored_rate; /* --iopub-*-rate: 0 */
+    uint64_t iopub_msg_rate, iopub_data_rate, iopub_rate_window_ms; /* 0, 0, SERVE_UNSET */
+    int no_tracebacks;
+    const char *allowed_message_types;
 
     int token_made;    /* 1: a random token was made, to be told to the user */
     char **storage;    /* owned: copies of argv that the strings above borrow */

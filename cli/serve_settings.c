@@ -58,6 +58,7 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "default-kernel", o->default_kernel },
         { "force-kernel", o->force_kernel },
         { "env-allow", o->env_allow },
+        { "allowed-message-types", o->allowed_message_types },
         { "allow-hosts", o->allow_hosts },
         { "trusted-proxy", o->trusted_proxy },
         { "identity-header", o->identity_header },
@@ -84,6 +85,9 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "prespawn", o->prespawn > 0 ? o->prespawn : SERVE_UNSET },
         { "orphan-timeout", o->orphan_timeout_s },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
+        { "iopub-msg-rate", o->iopub_msg_rate },
+        { "iopub-data-rate", o->iopub_data_rate },
+        { "iopub-rate-window-ms", o->iopub_rate_window_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
         { "memory-mb", o->memory_mb },
         { "cpu-millis", o->cpu_millis },
@@ -106,6 +110,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_flag(out, "no-auth", o->no_auth, e);
     if (rc == 0)
         rc = add_flag(out, "no-list-kernels", o->no_list_kernels, e);
+    if (rc == 0)
+        rc = add_flag(out, "no-tracebacks", o->no_tracebacks, e);
     if (rc == 0)
         rc = add_flag(out, "cull-connected", o->cull_connected, e);
     if (rc == 0)

@@ -7,9 +7,11 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
+#include "loop.h"
 #include "metrics.h"
 #include "origin.h"
 #include "ownmsg.h"
+#include "ratelimit.h"
 #include "seat.h"
 
 struct client {
@@ -24,7 +26,8 @@ struct client {
     int ending, end_now, ended;
     enum client_end why;
     int in_call, detached;
-    struct buf header, content; /* owned: of a marker */
+    struct buf header, content; /* owned: of a marker, or of what the rate limit says */
+    struct ratelimit *limit;    /* owned; NULL: none */
 };
 
 const char *channel_name(enum channel c)
@@ -39,6 +42,7 @@ static void free_client(struct client *c)
     deferred_remove(c->deferred, DEFERRED_WORK, &c->node);
     buf_free(&c->header);
     buf_free(&c->content);
+    free(c->limit);
     free(c);
 }
 
@@ -148,6 +152,10 @@ int client_attach(struct kernel *k, const char *session_id, const struct client_
     c->node = (struct deferred_node){ .fn = on_turn, .arg = c };
     buf_init(&c->header, OWNMSG_MAX);
     buf_init(&c->content, OWNMSG_MAX);
+    if (ratelimit_is_set(&sessions_policy(k->all)->iopub_rate)) {
+        c->limit = xcalloc(1, sizeof *c->limit);
+        ratelimit_init(c->limit, &sessions_policy(k->all)->iopub_rate);
+    }
     s->client = c;
     s->origin = origin_drop(s->origin);
     s->origin = origin_hold(origin_now());
@@ -204,6 +212,91 @@ static void give_marker(struct client *c, const struct event *ev, struct client_
     };
 }
 
+/* ---- the rate limit ---- */
+
+static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
+
+static void text_in(struct view object, const char *key, char *out, size_t n)
+{
+    const char *const keys[] = { key };
+    struct jsonscan_value v;
+
+    if (jsonscan_object(object, &loose, keys, 1, &v, NULL, NULL) < 0 ||
+        jsonscan_string_copy(v, out, n, NULL) < 0)
+        out[0] = '\0';
+}
+
+static uint64_t bytes_of(const struct event *ev)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < EVENT_PARTS; i++)
+        n += ev->parts[i].n;
+    for (size_t i = 0; i < ev->buffer_count; i++)
+        n += ev->buffers[i].n;
+    return n;
+}
+
+static enum ratelimit_verdict ask_limit(struct client *c, const struct event *ev)
+{
+    char type[64], state[16];
+
+    text_in(ev->parts[0], "msg_type", type, sizeof type);
+    if (strcmp(type, "status") == 0) {
+        text_in(ev->parts[3], "execution_state", state, sizeof state);
+        if (strcmp(state, "idle") == 0)
+            ratelimit_idle(c->limit);
+    }
+    /* What the gateway says itself is rare, and told for a reason. */
+    if (ratelimit_exempts(type) || view_equals(ev->parts[2], OWNMSG_METADATA))
+        return RATELIMIT_PASS;
+    return ratelimit_ask(c->limit, ev->kind == EVENT_STREAM ? bytes_of(ev) : 0,
+                         loop_now_ms(sessions_loop(c->kernel->all)));
+}
+
+static void give_excess(struct client *c, const struct event *ev, enum ratelimit_verdict v,
+                        struct client_event *ret)
+{
+    const struct ratelimit_config *f = &c->limit->config;
+    int data = v == RATELIMIT_DROP_BYTES;
+    char text[400];
+
+    buf_clear(&c->header);
+    buf_clear(&c->content);
+    ownmsg_header(&c->header, "stream", c->seat->sid, NULL);
+    snprintf(text, sizeof text,
+             "IOPub %s rate exceeded.\n"
+             "The server temporarily stops sending output to this client, so as not to crash it.\n"
+             "The limit is set by the server's option --iopub-%s-rate.\n\n"
+             "Current values:\n--iopub-%s-rate=%llu (%s/sec)\n--iopub-rate-window=%.3g (secs)\n",
+             data ? "data" : "message", data ? "data" : "msg", data ? "data" : "msg",
+             (unsigned long long)(data ? f->bytes : f->messages), data ? "bytes" : "msgs",
+             (double)f->window_ms / 1000);
+    ownmsg_stream(&c->content, "stderr", text);
+    *ret = (struct client_event){
+        .seq = ev->seq,
+        .channel = CHANNEL_IOPUB,
+        .header = buf_view(&c->header),
+        .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
+        .metadata = VIEW_STR(OWNMSG_METADATA),
+        .content = buf_view(&c->content),
+    };
+}
+
+/* -1: the event passes; 0: it is dropped; 1: likewise, and *ret says so. */
+static int give_limited(struct client *c, const struct event *ev, struct client_event *ret)
+{
+    enum ratelimit_verdict v = ask_limit(c, ev);
+
+    if (v == RATELIMIT_PASS)
+        return -1;
+    metrics_count(METRIC_DROPPED, METRIC_RATE_LIMIT);
+    if (v == RATELIMIT_DROP)
+        return 0;
+    give_excess(c, ev, v, ret);
+    return 1;
+}
+
 static void give(const struct event *ev, struct client_event *ret)
 {
     *ret = (struct client_event){
@@ -229,9 +322,14 @@ int client_next(struct client *c, struct client_event *ret)
             continue;
         if (c->seat->unseen != NULL || c->seat->ask != NULL)
             seat_delivered(c->seat);
+        int limited = c->limit != NULL && ev.channel == CHANNEL_IOPUB && ev.kind != EVENT_MARKER
+                          ? give_limited(c, &ev, ret)
+                          : -1;
+        if (limited == 0)
+            continue;
         if (ev.kind == EVENT_MARKER)
             give_marker(c, &ev, ret);
-        else
+        else if (limited < 0)
             give(&ev, ret);
         return 1;
     }

@@ -118,6 +118,7 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
+    struct ratelimit_config rate;
     uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms, orphan_s;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
@@ -129,6 +130,12 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "cull-interval-ms", 0, &cull_interval_ms, e);
     if (rc == 0)
         rc = settings_number(blob, "seed-timeout-ms", 0, &seed_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "iopub-msg-rate", 0, &rate.messages, e);
+    if (rc == 0)
+        rc = settings_number(blob, "iopub-data-rate", 0, &rate.bytes, e);
+    if (rc == 0)
+        rc = settings_number(blob, "iopub-rate-window-ms", 0, &rate.window_ms, e);
     if (rc == 0)
         rc = settings_number(blob, "orphan-timeout", ORPHAN_S, &orphan_s, e);
     if (rc < 0)
@@ -143,6 +150,9 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
                   .interval_ms = cull_interval_ms,
                   .connected = settings_flag(blob, "cull-connected"),
                   .busy = settings_flag(blob, "cull-busy") },
+        .iopub_rate = rate,
+        .message_types = settings_text(blob, "allowed-message-types", NULL),
+        .no_tracebacks = settings_flag(blob, "no-tracebacks"),
         .handshake_ms = info_ms,
         .seed_ms = seed_ms,
         .orphan_ms = orphan_s * 1000,

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
+#include "ownmsg.h"
 #include "seat.h"
 
 static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
@@ -46,9 +47,33 @@ void kernel_count_message(enum channel channel, const struct jmsg *m, unsigned d
     metrics_add(METRIC_KERNEL_BYTES, channel, direction, 0, bytes);
 }
 
-static void log_message(struct kernel *k, enum channel channel, enum event_kind kind,
-                        uint64_t addressee, const struct jmsg *m)
+/* ---- into the log ---- */
+
+/* Errors without what they say, as jupyter_server words it. */
+static void hide_error(struct event *ev, const char *type, struct buf *out)
 {
+    static const char line[] =
+        "An exception occurred at runtime, which is not shown due to security reasons.";
+    char status[16] = "";
+
+    if (strcmp(type, "error") != 0) {
+        const char *const keys[] = { "status" };
+        struct jsonscan_value v;
+        if (strcmp(type, "execute_reply") != 0 ||
+            jsonscan_object(ev->parts[3], &loose, keys, 1, &v, NULL, NULL) < 0)
+            return;
+        copy(v, status, sizeof status);
+        if (strcmp(status, "error") != 0)
+            return;
+    }
+    ownmsg_error(out, status[0] != '\0', "ExecutionError", "Execution error", line);
+    ev->parts[3] = buf_view(out);
+}
+
+static void log_message(struct kernel *k, enum channel channel, enum event_kind kind,
+                        uint64_t addressee, const struct jmsg *m, const char *type)
+{
+    autobuf struct buf hidden = { 0 };
     struct event ev = {
         .kind = kind,
         .channel = channel,
@@ -59,6 +84,10 @@ static void log_message(struct kernel *k, enum channel channel, enum event_kind 
 
     kernel_count_message(channel, m, METRIC_FROM);
     memcpy(ev.parts, m->parts, sizeof ev.parts);
+    if (sessions_policy(k->all)->no_tracebacks) {
+        buf_init(&hidden, OWNMSG_MAX);
+        hide_error(&ev, type, &hidden);
+    }
     eventlog_add(k->log, &ev);
     kernel_wake_clients(k);
 }
@@ -173,7 +202,8 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         if (q != NULL)
             kernel_heard_of(k, q, is_status && strcmp(state, "busy") == 0);
     }
-    log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m);
+    log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
+                n.type);
     if (is_status)
         on_status(k, &n, state);
 }
@@ -241,7 +271,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
     }
     kernel_heard_of(k, q, 0);
     seat_asked(s, m->parts);
-    log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m);
+    log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m, n->type);
 }
 
 void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
@@ -249,7 +279,7 @@ void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
     struct jmsg m = { 0 };
 
     memcpy(m.parts, parts, sizeof m.parts);
-    log_message(s->kernel, CHANNEL_STDIN, EVENT_KEEP, s->number, &m);
+    log_message(s->kernel, CHANNEL_STDIN, EVENT_KEEP, s->number, &m, "input_request");
 }
 
 void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
@@ -273,7 +303,7 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
         return;
     }
     kernel_heard_of(k, q, 0);
-    log_message(k, channel, EVENT_KEEP, s->number, m);
+    log_message(k, channel, EVENT_KEEP, s->number, m, n.type);
     if (!query_is_answer(q->type, n.type))
         return;
     q->replied = 1;

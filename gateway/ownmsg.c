@@ -83,6 +83,28 @@ void ownmsg_error_reply(struct buf *out, const char *ename, const char *evalue)
     check(jsonwrite_finish(&w, NULL) == 0);
 }
 
+void ownmsg_error(struct buf *out, int reply, const char *ename, const char *evalue,
+                  const char *line)
+{
+    struct jsonwrite w = jsonwrite_to(out);
+
+    jsonwrite_object(&w);
+    if (reply) {
+        jsonwrite_key(&w, "status");
+        jsonwrite_str(&w, "error");
+    }
+    jsonwrite_key(&w, "ename");
+    jsonwrite_str(&w, ename);
+    jsonwrite_key(&w, "evalue");
+    jsonwrite_str(&w, evalue);
+    jsonwrite_key(&w, "traceback");
+    jsonwrite_array(&w);
+    jsonwrite_str(&w, line);
+    jsonwrite_end(&w);
+    jsonwrite_end(&w);
+    check(jsonwrite_finish(&w, NULL) == 0);
+}
+
 void ownmsg_shutdown(struct buf *out, int restart)
 {
     struct jsonwrite w = jsonwrite_to(out);

@@ -359,6 +359,23 @@ static int accepts(const struct kernel *k, enum channel channel)
             (channel == CHANNEL_CONTROL && k->adopted));
 }
 
+/* list: names with commas, or NULL for all. */
+static int is_allowed(const char *list, struct jsonscan_value type)
+{
+    char name[QUERY_TYPE_MAX];
+
+    if (list == NULL)
+        return 1;
+    if (jsonscan_string_copy(type, name, sizeof name, NULL) < 0)
+        return 0;
+    for (size_t n; *list != '\0'; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (strlen(name) == n && strncmp(list, name, n) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 int seat_send(struct seat *s, const struct client_message *c, struct err *e)
 {
     struct kernel *k = s->kernel;
@@ -378,6 +395,8 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     if (facts.header.msg_type.kind != JSONSCAN_STRING ||
         facts.header.msg_id.kind != JSONSCAN_STRING)
         return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
+    if (!is_allowed(sessions_policy(k->all)->message_types, facts.header.msg_type))
+        return err_set(e, HC_EPARSE, "messages of this type are not allowed");
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
     int is_run = kernel_is_run(c->channel, &facts);

@@ -18,6 +18,7 @@
 #include "hex.h"
 #include "launchmsg.h"
 #include "principal.h"
+#include "ratelimit.h"
 
 struct err;
 struct kernel;
@@ -41,7 +42,10 @@ struct sessions_policy {
     struct cull_policy cull;
     uint64_t
         seed_ms; /* for all of the seed notebook, from the start of the process; 0: SEED_TIMEOUT_MS */
-    uint64_t orphan_ms;    /* sessions outlive a gateway that stays away by this; 0: no end */
+    uint64_t orphan_ms; /* sessions outlive a gateway that stays away by this; 0: no end */
+    struct ratelimit_config iopub_rate; /* of each socket */
+    const char *message_types;          /* comma list of those that clients may send; NULL: all */
+    int no_tracebacks;                  /* errors of cells are told without their text */
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
 };
 

@@ -62,11 +62,12 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "ws-ping-interval": "0", "orphan-timeout": "60", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
-        "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "0", "iopub-data-rate": "0",
+        "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
+        "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
              "allow-hosts": "lab.example"}
-    own = {"cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "metrics-open", "audit-log", "audit-required", "principals",
+    own = {"cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "no-tracebacks", "metrics-open", "audit-log", "audit-required", "principals",
            "identity-header", "identity-unknown",
            "prespawn", "seed-notebook", "seed-timeout", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
@@ -116,7 +117,9 @@ def test_a_flag_takes_no_value(name):
     (["--memory-mb", "2GB"], "option --memory-mb: '2GB' is not a number"),
     (["--cpus", "0"], "option --cpus: '0' is not in 0.01..4096"),
     (["--cpus", "1.5.2"], "option --cpus: '1.5.2' is not a number"),
-    (["--iopub-msg-rate", "7"], "option --iopub-msg-rate: '7' is not 0, the only value so far"),
+    (["--iopub-msg-rate", "many"], "option --iopub-msg-rate: 'many' is not a number"),
+    (["--iopub-rate-window", "0"], "option --iopub-rate-window: '0' is not in 0.01..86400"),
+    (["--allowed-message-types", "a b"], "option --allowed-message-types: 'a b' is not a list of types of messages"),
     (["--memory"], "unknown option --memory; did you mean --memory-mb?"),
     (["--x"], "unknown option --x"),
     (["--"], "unknown option --"),

@@ -326,14 +326,12 @@ def test_a_cgroup_parent_that_cannot_be_used_is_refused_by_the_name_of_the_optio
     assert re.search(rf'event=launcher_ends exit=1 text="start: --cgroup-parent:? *{why}', got.stderr), got.stderr
 
 
-LATER = ["iopub-rate-window", "cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
+LATER = ["cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
          "tls-client-ca"]
 
 
 @pytest.mark.parametrize("options, part", [
     *[([f"--{name}", "1"], f"--{name}") for name in LATER],
-    (["--iopub-msg-rate", "5"], "--iopub-msg-rate"),
-    (["--iopub-data-rate", "5"], "--iopub-data-rate"),
     (["--on-exit", "keep"], "--on-exit"),
     (["--on-exit", "explode"], "--on-exit"),
     (["--memory-md", "5"], "did you mean --memory-mb?"),
