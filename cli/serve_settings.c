@@ -93,6 +93,9 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "cpu-millis", o->cpu_millis },
         { "pids", o->pids },
         { "disk-mb", o->disk_mb },
+        { "tmp-mb", o->tmp_mb },
+        { "inodes", o->inodes },
+        { "fds", o->fds },
     };
     int rc = 0;
 

@@ -7,6 +7,7 @@
 
 #include "err.h"
 #include "kernelspec.h"
+#include "limits.h"
 #include "principals.h"
 #include "seed.h"
 #include "settings.h"
@@ -51,30 +52,36 @@ static void read_env(struct gateway_settings *s, struct view blob)
     s->policy.env_server = s->env_server;
 }
 
+/* Options of --memory-mb and so on: by the names of limits.h, with '-' and in the field's own
+ * thousandths. */
+static int read_limits(struct view blob, struct launch_limits *ret, struct err *e)
+{
+    static const char *const keys[LIMITS_NAMED] = { "memory-mb", "cpu-millis", "pids", "disk-mb",
+                                                    "tmp-mb",    "inodes",     "fds" };
+    int rc = 0;
+
+    *ret = LAUNCH_LIMITS_DEFAULT;
+    for (unsigned i = 0; i < LIMITS_NAMED && rc == 0; i++) {
+        uint64_t unit = limits_named[i].milli ? 1 : limits_named[i].unit, value;
+
+        rc = settings_number(blob, keys[i], limits_get(ret, &limits_named[i]) / unit, &value, e);
+        if (rc == 0)
+            limits_set(ret, &limits_named[i], value * unit);
+    }
+    return rc;
+}
+
 /* A principal gets no more than a session of the server has. */
 static int read_maxima(struct view blob, struct principals_maxima *ret, struct err *e)
 {
-    struct launch_limits d = LAUNCH_LIMITS_DEFAULT;
-    uint64_t memory_mb, disk_mb, cpu_millis, pids, kernels;
+    uint64_t kernels;
+    int rc = read_limits(blob, &ret->limits, e);
 
-    int rc = settings_number(blob, "memory-mb", d.memory_bytes >> 20, &memory_mb, e);
-    if (rc == 0)
-        rc = settings_number(blob, "disk-mb", d.home_bytes >> 20, &disk_mb, e);
-    if (rc == 0)
-        rc = settings_number(blob, "cpu-millis", d.cpu_millis, &cpu_millis, e);
-    if (rc == 0)
-        rc = settings_number(blob, "pids", d.pids, &pids, e);
     if (rc == 0)
         rc = settings_number(blob, "max-kernels", 0, &kernels, e);
     if (rc < 0)
         return rc;
-    *ret = (struct principals_maxima){
-        .max_kernels = kernels < 1000000 ? (unsigned)kernels : 1000000,
-        .limits = { .memory_bytes = memory_mb << 20,
-                    .home_bytes = disk_mb << 20,
-                    .cpu_millis = (uint32_t)cpu_millis,
-                    .pids = (uint32_t)pids },
-    };
+    ret->max_kernels = kernels < 1000000 ? (unsigned)kernels : 1000000;
     return 0;
 }
 
@@ -140,7 +147,12 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "orphan-timeout", ORPHAN_S, &orphan_s, e);
     if (rc < 0)
         return rc;
+    struct launch_limits limits;
+    rc = read_limits(blob, &limits, e);
+    if (rc < 0)
+        return rc;
     s->policy = (struct sessions_policy){
+        .limits = limits,
         .max_kernels = max_kernels < 1000000 ? (unsigned)max_kernels : 1000000,
         .force_kernel = settings_text(blob, "force-kernel", NULL),
         .env_allow = settings_text(blob, "env-allow", NULL),

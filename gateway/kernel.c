@@ -197,6 +197,11 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
     memcpy(ret->id, k->id, sizeof ret->id);
 }
 
+const struct launch_limits *kernel_limits(const struct kernel *k)
+{
+    return k->session->phase == SESSION_OPEN ? &k->session->limits : &k->session->wanted;
+}
+
 /* ---- what fronts keep with it ---- */
 
 void kernel_name_session(struct kernel *k, const char *name)

@@ -28,6 +28,9 @@ struct kernel_model {
 };
 void kernel_model(const struct kernel *k, struct kernel_model *ret);
 
+/* Those of its session, in force or to be. Borrowed. */
+const struct launch_limits *kernel_limits(const struct kernel *k);
+
 /* Keeps a JSON array with the kernel, also for the next gateway: what a front has to
  * know of it again. -EMSGSIZE above NOTE_KEPT_MAX bytes. */
 int kernel_keep(struct kernel *k, struct view json, struct err *e) MUST_CHECK;

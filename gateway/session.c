@@ -56,19 +56,6 @@ static void owner_leave(struct sessions *all, struct owner *o)
     free(o);
 }
 
-/* The principal's where it has any. */
-static struct launch_limits wanted_limits(const struct launch_limits *all,
-                                          const struct launch_limits *own)
-{
-    struct launch_limits l = *all;
-
-    l.memory_bytes = own->memory_bytes != 0 ? own->memory_bytes : l.memory_bytes;
-    l.home_bytes = own->home_bytes != 0 ? own->home_bytes : l.home_bytes;
-    l.cpu_millis = own->cpu_millis != 0 ? own->cpu_millis : l.cpu_millis;
-    l.pids = own->pids != 0 ? own->pids : l.pids;
-    return l;
-}
-
 struct spool_quota *session_quota(const struct session *s)
 {
     return &s->owner->quota;
@@ -86,7 +73,6 @@ struct session *session_new(struct sessions *all, const struct principal *p)
     s->number = ++numbers;
     s->principal = *p;
     s->owner = owner_take(all, p->name);
-    s->wanted = wanted_limits(&all->policy.limits, &p->limits);
     s->init_fd = s->dir_fd = -1;
     random_bytes(raw, sizeof raw);
     uuid_format(raw, s->id);

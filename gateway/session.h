@@ -37,7 +37,7 @@ struct session {
     enum session_phase phase;
     uint64_t sandbox;            /* the launcher's id; 0: none */
     int init_fd, dir_fd;         /* owned: init's socket, O_PATH of the run folder */
-    struct launch_limits wanted; /* of the launcher; 0: the profile's */
+    struct launch_limits wanted; /* of the launcher (limits.h) */
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
 };
@@ -45,7 +45,7 @@ struct session {
 /* Bytes of spool files, over all kernels of the principal. */
 struct spool_quota *session_quota(const struct session *s);
 
-/* Adds itself to sessions. */
+/* Adds itself to sessions. wanted is set by whoever makes it or takes it over. */
 struct session *session_new(struct sessions *all, const struct principal *p);
 void session_free(struct session *s); /* with no kernel left in it */
 

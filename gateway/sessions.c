@@ -9,6 +9,7 @@
 #include "kernel_own.h"
 #include "kernelenv.h"
 #include "kernelspec.h"
+#include "limits.h"
 #include "log.h"
 #include "msgcodec.h"
 #include "seed.h"
@@ -424,15 +425,19 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
 {
     const char *name = s->policy.force_kernel != NULL ? s->policy.force_kernel : r->spec_name;
     struct kernelspec *spec = NULL;
+    struct launch_limits limits;
     char id[UUID_TEXT];
 
     int rc = check_request(s, p, r, e);
+    if (rc == 0)
+        rc = limits_choose(&r->limits, &p->limits, &s->policy.limits, &limits, e);
     if (rc == 0)
         rc = find_spec(s, name, &spec, e);
     if (rc < 0)
         return rc;
     choose_id(r->kernel_id, id);
     struct kernel *k = kernel_new(session_new(s, p), id);
+    k->session->wanted = limits;
     rc = fill_recipe(s, r, spec, &k->recipe, e);
     spec = kernelspec_free(spec);
     if (rc == 0)

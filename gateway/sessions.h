@@ -35,7 +35,7 @@ struct sessions_policy {
     const char *env_allow; /* comma list of names let through from requests beside KERNEL_* */
     char *const *env_server;     /* NAME=value that every kernel gets; NULL-terminated, or NULL */
     const char *runtime;         /* its bin is first in a kernel's PATH; or NULL */
-    struct launch_limits limits; /* 0 = the profile's default */
+    struct launch_limits limits; /* of a session, and most that it may ask for; 0: the profile's */
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
@@ -68,7 +68,8 @@ struct kernel_request {
     const char *spec_name; /* NULL: the default */
     const char *
         path; /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
-    const char *session_name; /* of the notebook session: JPY_SESSION_NAME; or NULL */
+    const char *session_name;    /* of the notebook session: JPY_SESSION_NAME; or NULL */
+    struct launch_limits limits; /* of the session; 0: the principal's, or the server's */
     char *const *env; /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
 };
 

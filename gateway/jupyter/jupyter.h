@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "launchmsg.h"
 #include "router.h"
 
 struct err;
@@ -50,6 +51,7 @@ void kernels_list(struct request *r, void *arg);
 void kernels_create(struct request *r, void *arg);
 void kernels_get(struct request *r, void *arg);
 void kernels_delete(struct request *r, void *arg);
+void kernels_limits(struct request *r, void *arg);
 void kernels_interrupt(struct request *r, void *arg);
 void kernels_restart(struct request *r, void *arg);
 void nbsessions_list(struct request *r, void *arg);
@@ -79,7 +81,8 @@ int blank_text(const void *text, size_t n);
 struct kernel_body {
     void *document; /* the parsed body: owner of the strings */
     const char *name, *path, *kernel_id;
-    char **env; /* "NAME=value", NULL-terminated; owned; NULL without env */
+    struct launch_limits limits; /* 0: not asked for */
+    char **env;                  /* "NAME=value", NULL-terminated; owned; NULL without env */
 };
 /* -HC_EPARSE or -EINVAL (both 400) with the field named. */
 int kernel_body_parse(const void *body, size_t n, struct kernel_body *ret,

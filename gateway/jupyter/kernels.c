@@ -6,6 +6,7 @@
 #include "jsonwrite.h"
 #include "jupyter.h"
 #include "kernel.h"
+#include "limitsjson.h"
 #include "pending.h"
 #include "request.h"
 #include "sessions.h"
@@ -138,6 +139,7 @@ void kernels_create(struct request *r, void *arg)
     request.spec_name = body.name;
     request.path = body.path;
     request.env = body.env;
+    request.limits = body.limits;
     pending_create(j, r, &request, on_created);
     kernel_body_free(&body);
 }
@@ -150,6 +152,21 @@ void kernels_get(struct request *r, void *arg)
 
     if (k != NULL)
         answer_kernel(r, 200, k, NULL);
+}
+
+/* Not in the model: some clients refuse keys that they do not know. */
+void kernels_limits(struct request *r, void *arg)
+{
+    const struct kernel *k = jupyter_kernel(r, arg);
+    struct jsonwrite w;
+    struct buf body;
+
+    if (k == NULL)
+        return;
+    buf_init(&body, DOCUMENT_MAX);
+    w = jsonwrite_to(&body);
+    limitsjson_write(&w, kernel_limits(k));
+    request_json(r, 200, &w, &body, NULL);
 }
 
 void kernels_interrupt(struct request *r, void *arg)

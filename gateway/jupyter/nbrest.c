@@ -163,17 +163,13 @@ static char *session_name(const char *path, const char *name)
 
 /* Asks for a kernel by name or, for a new session, with an id that nobody has. */
 static void start_kernel(struct request *r, struct jupyter *j, const struct nbsession *s,
-                         const char *id, const char *name, pending_fn *then)
+                         struct kernel_request request, pending_fn *then)
 {
     autofree char *path = xstrdup(given(s->change.path, s->path)),
                   *known_as = session_name(path, given(s->change.name, s->name));
-    const struct kernel_request request = {
-        .kernel_id = id,
-        .spec_name = name,
-        .path = path,
-        .session_name = known_as,
-    };
 
+    request.path = path;
+    request.session_name = known_as;
     pending_create(j, r, &request, then);
 }
 
@@ -221,6 +217,7 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
 {
     autofree char *id = take_ptr(body->kernel_id), *name = take_ptr(body->kernel_name);
     struct kernel *k = id != NULL ? sessions_find_kernel(j->sessions, &r->principal, id) : NULL;
+    struct kernel_request q = { .kernel_id = id, .spec_name = name, .limits = body->limits };
     struct nbsession *s;
 
     if (id != NULL && k == NULL && !uuid_valid(id, strlen(id))) {
@@ -238,7 +235,7 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
         return;
     }
     s->token = r->token;
-    start_kernel(r, j, s, id, name, on_created);
+    start_kernel(r, j, s, q, on_created);
 }
 
 void nbsessions_create(struct request *r, void *arg)
@@ -341,8 +338,9 @@ static void change(struct request *r, struct jupyter *j, struct nbsession *s, st
     } else if (s->change.kernel_name != NULL) {
         autofree char *name = take_ptr(s->change.kernel_name);
 
+        struct kernel_request q = { .spec_name = name, .limits = s->change.limits };
         s->token = r->token;
-        start_kernel(r, j, s, NULL, name, on_new_kernel);
+        start_kernel(r, j, s, q, on_new_kernel);
         return;
     }
     switch_kernel(j, s, k, r->token);

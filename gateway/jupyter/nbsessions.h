@@ -27,6 +27,7 @@ enum {
 struct nbsession_body {
     char *path, *name, *type;
     char *kernel_id, *kernel_name;
+    struct launch_limits limits; /* of a kernel that starts for it; 0: not asked for */
 };
 /* -HC_EPARSE or -EINVAL with the field named; . */
 int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret,

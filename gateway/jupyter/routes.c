@@ -20,6 +20,7 @@ const struct route jupyter_routes[] = {
     { "POST", "/api/kernels", kernels_create, MODEL, 0 },
     { "GET", "/api/kernels/{id}", kernels_get, SMALL, 0 },
     { "DELETE", "/api/kernels/{id}", kernels_delete, SMALL, 0 },
+    { "GET", "/api/kernels/{id}/limits", kernels_limits, SMALL, 0 },
     { "POST", "/api/kernels/{id}/interrupt", kernels_interrupt, SMALL, 0 },
     { "POST", "/api/kernels/{id}/restart", kernels_restart, SMALL, 0 },
     { "GET", "/api/kernels/{id}/channels", channels_open, SMALL, ROUTE_WEBSOCKET },

@@ -174,9 +174,14 @@ def test_answers_about_kernels(ask, shared, kernel):
         assert c.run("1").status == "ok"
         ask("GET", f"/api/kernels/{kid}", status=200)
     ask("GET", "/api/kernels", status=200)
+    ask("GET", f"/api/kernels/{kid}/limits", status=200)
+    limited = ask("POST", "/api/kernels", {"limits": {"memory_mb": 200, "cpus": 0.5}}, status=201).json()["id"]
+    assert ask("GET", f"/api/kernels/{limited}/limits", status=200).json()["cpus"] == 0.5
+    ask("DELETE", f"/api/kernels/{limited}", status=204)
+    ask("POST", "/api/kernels", {"limits": {"memory_mb": 200000}}, status=400)
     ask("POST", f"/api/kernels/{kid}/interrupt", status=204)
     ask("POST", f"/api/kernels/{kid}/restart", status=200)
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/interrupt"), ("POST", "/restart"), ("GET", "/channels")):
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/limits"), ("POST", "/interrupt"), ("POST", "/restart"), ("GET", "/channels")):
         ask(method, f"/api/kernels/{GHOST}{path}", status=404)
     ask("GET", f"/api/kernels/{kid}/channels", status=400)
     with Raw(shared) as c:
@@ -198,6 +203,7 @@ def test_answers_about_sessions(ask, kernel):
     ask("GET", "/api/sessions", status=200)
     ask("PATCH", url, {"name": "other"}, status=200)
     ask("PATCH", url, {"kernel": {"name": "none"}}, status=501)
+    ask("PATCH", url, {"kernel": {"name": "python3", "limits": {"memory_mb": 200000}}}, status=400)
     ask("PATCH", url, {"kernel": {"id": GHOST}}, status=400)
     ask("PATCH", url, {"kernel": {"id": kernel("python3")}}, status=200)
     ask("DELETE", url, status=204)

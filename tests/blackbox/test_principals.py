@@ -327,7 +327,7 @@ def test_an_observer_reads_what_another_has(server, hers, name):
     assert who.request("GET", f"/api/sessions/{hers.session}").status == 200
     asked = {"permissions": json.dumps({"kernels": ["read", "write", "execute"]})}
     got = who.request("GET", "/api/me?permissions=" + asked["permissions"].replace(" ", "").replace('"', "%22"))
-    assert got.json()["permissions"] == {"kernels": ["read"]}
+    assert got.json()["permissions"] == {"kernels": ["read"], "updatable_fields": []}
 
 
 def test_an_observer_of_one_does_not_see_another(server, bob, hers):

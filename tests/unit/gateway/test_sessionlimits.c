@@ -1,0 +1,169 @@
+/* Which limits a session gets, and how they are written. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "buf.h"
+#include "err.h"
+#include "jsonwrite.h"
+#include "limits.h"
+#include "limitsjson.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static const struct launch_limits none;
+
+static struct launch_limits choose(const struct launch_limits *asked,
+                                   const struct launch_limits *own)
+{
+    struct launch_limits all = LAUNCH_LIMITS_DEFAULT, ret;
+    struct err e = { 0 };
+
+    if (limits_choose(asked, own, &all, &ret, &e) != 0)
+        fail_msg("%s", e.msg);
+    return ret;
+}
+
+static void who_asks_for_nothing_gets_what_all_have(void **state)
+{
+    struct launch_limits all = LAUNCH_LIMITS_DEFAULT, got = choose(&none, &none);
+
+    (void)state;
+    assert_memory_equal(&got, &all, sizeof all);
+}
+
+static void a_principal_has_its_own(void **state)
+{
+    struct launch_limits own = { .memory_bytes = 512 * MIB, .pids = 20 }, got = choose(&none, &own);
+
+    (void)state;
+    assert_int_equal(got.memory_bytes, 512 * MIB);
+    assert_int_equal(got.pids, 20);
+    assert_int_equal(got.cpu_millis, 1000);
+}
+
+static void a_request_goes_downwards_only(void **state)
+{
+    struct launch_limits all = LAUNCH_LIMITS_DEFAULT, own = { .pids = 20 }, ret;
+    struct launch_limits asked = { .memory_bytes = 2048 * MIB, .cpu_millis = 500, .pids = 20 };
+    struct err e = { 0 };
+
+    (void)state;
+    ret = choose(&asked, &own);
+    assert_int_equal(ret.cpu_millis, 500);
+    asked.pids = 21;
+    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.pids: 21 is above 20, which is yours");
+    asked = (struct launch_limits){ .cpu_millis = 1001 };
+    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.cpus: 1.001 is above 1, which is yours");
+    asked = (struct launch_limits){ .memory_bytes = 2049 * MIB };
+    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.memory_mb: 2049 is above 2048, which is yours");
+}
+
+static void file_systems_shrink_with_the_memory_they_are_made_of(void **state)
+{
+    struct launch_limits asked = { .memory_bytes = 256 * MIB }, got = choose(&asked, &none);
+
+    (void)state;
+    assert_int_equal(got.home_bytes, 64 * MIB);
+    assert_int_equal(got.tmp_bytes, 32 * MIB);
+    assert_int_equal(got.shm_bytes, 16 * MIB);
+    asked.home_bytes = 100 * MIB; /* who says it means it */
+    assert_int_equal(choose(&asked, &none).home_bytes, 100 * MIB);
+    asked = (struct launch_limits){ .memory_bytes = 2048 * MIB };
+    assert_int_equal(choose(&asked, &none).home_bytes, 512 * MIB);
+}
+
+static int read_json(const char *json, struct launch_limits *ret, struct err *e)
+{
+    json_t *document = json_loads(json, 0, NULL);
+    int rc;
+
+    assert_non_null(document);
+    rc = limitsjson_read(document, ret, e);
+    json_decref(document);
+    return rc;
+}
+
+static void a_bad_limit_is_named(void **state)
+{
+    static const struct {
+        const char *json, *word;
+    } rows[] = {
+        { "{\"limits\": 1}", "limits must be an object" },
+        { "{\"limits\": []}", "limits must be an object" },
+        { "{\"limits\": {\"memory\": 1}}", "limits.memory is no limit" },
+        { "{\"limits\": {\"shm_mb\": 1}}", "limits.shm_mb is no limit" },
+        { "{\"limits\": {\"memory_mb\": \"1\"}}", "limits.memory_mb must be a whole number" },
+        { "{\"limits\": {\"memory_mb\": 100.5}}", "limits.memory_mb must be a whole number" },
+        { "{\"limits\": {\"memory_mb\": true}}", "limits.memory_mb must be a whole number" },
+        { "{\"limits\": {\"memory_mb\": 63}}", "limits.memory_mb must be at least 64" },
+        { "{\"limits\": {\"memory_mb\": -1}}", "limits.memory_mb must be at least 64" },
+        { "{\"limits\": {\"memory_mb\": 9223372036854775807}}", "limits.memory_mb is too large" },
+        { "{\"limits\": {\"pids\": 4294967296}}", "limits.pids is too large" },
+        { "{\"limits\": {\"pids\": 15}}", "limits.pids must be at least 16" },
+        { "{\"limits\": {\"cpus\": 0}}", "limits.cpus must be at least 0.01" },
+        { "{\"limits\": {\"cpus\": 1e300}}", "limits.cpus is too large" },
+        { "{\"limits\": {\"cpus\": []}}", "limits.cpus must be a number" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct launch_limits l;
+        struct err e = { 0 };
+        assert_int_equal(read_json(rows[i].json, &l, &e), -EINVAL);
+        if (strstr(e.msg, rows[i].word) == NULL)
+            fail_msg("%s: %s", rows[i].json, e.msg);
+    }
+}
+
+static void what_is_read_is_written_the_same(void **state)
+{
+    static const char text[] = "{\"memory_mb\":512,\"cpus\":0.25,\"pids\":100,\"disk_mb\":10,"
+                               "\"tmp_mb\":20,\"inodes\":1000,\"fds\":64}";
+    struct launch_limits l;
+    struct err e = { 0 };
+    char json[300];
+    struct buf out;
+
+    (void)state;
+    snprintf(json, sizeof json, "{\"limits\":%s}", text);
+    assert_int_equal(read_json(json, &l, &e), 0);
+    buf_init(&out, 1000);
+    struct jsonwrite w = jsonwrite_to(&out);
+    limitsjson_write(&w, &l);
+    assert_int_equal(jsonwrite_finish(&w, &e), 0);
+    assert_true(view_equals(buf_view(&out), text));
+    buf_clear(&out);
+    w = jsonwrite_to(&out);
+    l.cpu_millis = 10000;
+    limitsjson_write(&w, &l);
+    assert_int_equal(jsonwrite_finish(&w, &e), 0);
+    autofree char *shown = view_dup(buf_view(&out));
+    assert_non_null(strstr(shown, "\"cpus\":10,"));
+    buf_free(&out);
+    assert_int_equal(read_json("{\"limits\": null}", &l, &e) | read_json("{}", &l, &e), 0);
+    assert_memory_equal(&l, &none, sizeof l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_asks_for_nothing_gets_what_all_have),
+        cmocka_unit_test(a_principal_has_its_own),
+        cmocka_unit_test(a_request_goes_downwards_only),
+        cmocka_unit_test(file_systems_shrink_with_the_memory_they_are_made_of),
+        cmocka_unit_test(a_bad_limit_is_named),
+        cmocka_unit_test(what_is_read_is_written_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
