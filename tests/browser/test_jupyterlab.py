@@ -27,7 +27,7 @@ def test_the_launcher_offers_the_kernels_with_their_logos(page, gateway):
 
 def test_a_notebook_made_by_the_launcher_runs_what_is_typed(page, gateway):
     page.command("launcher:create")
-    page.web.locator(NOTEBOOK_CARDS).last.click()
+    page.web.locator(f"{NOTEBOOK_CARDS}:visible").first.click()     # hidden launchers stay in the page
     page.web.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .cm-content")
     nb = Notebook(page)
     assert nb.kernel_id in [k["id"] for k in gateway.request("GET", "/api/kernels").json()]
