@@ -29,6 +29,7 @@ static struct {
     char digest[AUDITLINE_DIGEST];
     struct buf queue; /* whole lines */
     size_t cut;       /* bytes of the first one that are in the file */
+    int unfinished;   /* the file ends in the middle of a line of somebody else's: it ends first */
 } file = { .fd = -1 };
 
 int audit_on(void)
@@ -83,11 +84,31 @@ static void written(struct view queue, size_t n)
     file.cut = total - whole;
 }
 
+/* A crash cut the last line; what comes stands for itself. On a disk that is still full
+ * this waits like the lines behind it. */
+static void end_line(void)
+{
+    ssize_t n;
+
+    if (!file.unfinished || file.fd < 0)
+        return;
+    do
+        n = write(file.fd, "\n", 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 1)
+        file.unfinished = 0;
+    else
+        failed(n < 0 ? errno : EIO);
+}
+
 /* All of the queue, or what the disk takes; the rest goes on exactly where it was cut. */
 static void flush(void)
 {
     uint64_t began_us = clock_monotonic_us();
 
+    end_line();
+    if (file.unfinished)
+        return;
     while (file.fd >= 0 && buf_len(&file.queue) > 0) {
         struct view v = buf_view(&file.queue);
         ssize_t n = write(file.fd, v.p + file.cut, v.n - file.cut);
@@ -255,9 +276,7 @@ int audit_take_file(int fd, struct err *e)
     closep(&file.fd);
     file.fd = take_fd(&new_fd);
     file.cut = 0;
-    /* A crash cut the last line; this one stands for itself. */
-    if (unfinished && write(file.fd, "\n", 1) != 1)
-        failed(errno);
+    file.unfinished = unfinished;
     audit_begin(&l, "audit_opened", "", NULL);
     auditline_string(&l, "after", rotated ? "rotation" : "start");
     audit_note(&l);
@@ -280,4 +299,5 @@ void audit_stop(void)
     file.known = file.error = 0;
     file.lost = file.told_lost = 0;
     file.cut = 0;
+    file.unfinished = 0;
 }

@@ -174,6 +174,31 @@ static void a_line_cut_by_a_crash_stays_and_the_chain_goes_on(void **state)
     assert_int_equal(check_file("log").unfinished, 1);
 }
 
+/* The disk is full, the gateway is killed in the middle of a line, its successor finds
+ * the disk full still: not even the end of that line fits. */
+static void a_line_cut_on_a_full_disk_never_takes_the_next_one_with_it(void **state)
+{
+    (void)state;
+    start(0);
+    take("log");
+    note("one");
+    audit_stop();
+    assert_int_equal(truncate(path_of("log"), size_of("log") - 10), 0);
+    limit_files((rlim_t)size_of("log"));
+    start(0);
+    take("log");
+    note("waits");
+    assert_true(audit_writable(NULL, NULL) < 0);
+    limit_files(RLIM_INFINITY);
+    let_time_pass(1500);
+    assert_int_equal(audit_writable(NULL, NULL), 0);
+    note("two");
+    audit_stop();
+    struct auditcheck c = check_file("log");
+    assert_int_equal(c.unfinished, 1);
+    assert_int_equal(c.lines, 3 + 4); /* opened, one, cut; opened, waits, two, closed */
+}
+
 static void a_rotated_file_and_the_next_are_one_chain(void **state)
 {
     static const char *const names[] = { "log.1", "log" };
@@ -295,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(lines_of_several_gateways_are_one_chain),
         T(a_line_cut_by_a_crash_stays_and_the_chain_goes_on),
+        T(a_line_cut_on_a_full_disk_never_takes_the_next_one_with_it),
         T(a_rotated_file_and_the_next_are_one_chain),
         T(a_full_disk_keeps_lines_waiting_and_whole),
         T(a_full_disk_refuses_what_must_be_audited),
