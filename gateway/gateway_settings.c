@@ -7,9 +7,9 @@
 
 #include "err.h"
 #include "kernelspec.h"
-#include "limits.h"
 #include "principals.h"
 #include "seed.h"
+#include "sessionlimits.h"
 #include "settings.h"
 #include "settingspage.h"
 #include "version.h"

@@ -37,7 +37,7 @@ struct session {
     enum session_phase phase;
     uint64_t sandbox;            /* the launcher's id; 0: none */
     int init_fd, dir_fd;         /* owned: init's socket, O_PATH of the run folder */
-    struct launch_limits wanted; /* of the launcher (limits.h) */
+    struct launch_limits wanted; /* of the launcher (sessionlimits.h) */
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
 };

@@ -9,10 +9,10 @@
 #include "kernel_own.h"
 #include "kernelenv.h"
 #include "kernelspec.h"
-#include "limits.h"
 #include "log.h"
 #include "msgcodec.h"
 #include "seed.h"
+#include "sessionlimits.h"
 #include "sessions_own.h"
 
 enum {

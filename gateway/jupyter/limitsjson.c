@@ -7,7 +7,7 @@
 
 #include "err.h"
 #include "jsonwrite.h"
-#include "limits.h"
+#include "sessionlimits.h"
 
 /* Of the field; what no field could hold is above every maximum anyway. */
 #define MOST ((uint64_t)UINT32_MAX << 20)

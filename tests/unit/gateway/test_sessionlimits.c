@@ -12,8 +12,8 @@
 #include "buf.h"
 #include "err.h"
 #include "jsonwrite.h"
-#include "limits.h"
 #include "limitsjson.h"
+#include "sessionlimits.h"
 
 #define MIB (UINT64_C(1) << 20)
 

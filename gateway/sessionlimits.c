@@ -1,4 +1,4 @@
-#include "limits.h"
+#include "sessionlimits.h"
 
 #include <errno.h>
 #include <inttypes.h>

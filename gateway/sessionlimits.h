@@ -1,9 +1,9 @@
 /*
- * limits - the limits of a session by the names that options and REST have for them,
+ * sessionlimits - the limits of a session by the names that options and REST have for them,
  * and the rule who may ask for which.
  */
-#ifndef HC_LIMITS_H
-#define HC_LIMITS_H
+#ifndef HC_SESSIONLIMITS_H
+#define HC_SESSIONLIMITS_H
 
 #include "cleanup.h"
 #include "launchmsg.h"
