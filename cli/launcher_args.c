@@ -52,6 +52,7 @@ static void add_limits(struct args *a, const struct serve_options *o)
     add_number(a, "tmp-mb", o->tmp_mb);
     add_number(a, "inodes", o->inodes);
     add_number(a, "fds", o->fds);
+    add_number(a, "memory-reserve-mb", o->memory_reserve_mb);
 }
 
 /* Descriptor numbers: the order of supervise_plan.fds in serve.c. */

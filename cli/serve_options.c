@@ -126,6 +126,8 @@ static const struct option_spec specs[] = {
     NUMBER("tmp-mb", "MIB", tmp_mb, 1, 1 << 24, "size of a session's /tmp (256)"),
     NUMBER("inodes", "N", inodes, 64, 1 << 30, "files in home and in /tmp, each (32768)"),
     NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process (4096)"),
+    NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
+           "memory that new sessions leave free on the host (512, or 5 % of it)"),
     TEXT("on-exit", "stop", on_exit, "kernels end with the server, the only value so far"),
 
     GROUP("Limits of output"),
@@ -297,6 +299,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .cpu_millis = SERVE_UNSET,
         .pids = SERVE_UNSET,
         .disk_mb = SERVE_UNSET,
+        .memory_reserve_mb = SERVE_UNSET,
         .tmp_mb = SERVE_UNSET,
         .inodes = SERVE_UNSET,
         .fds = SERVE_UNSET,

@@ -40,6 +40,7 @@ struct serve_options {
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
     const char *cors_max_age;
     uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, inodes, fds; /* SERVE_UNSET: profile */
+    uint64_t memory_reserve_mb; /* SERVE_UNSET: by the host */
     int metrics_open, audit_required;
     const char *audit_log;
     const char *log_format, *log_level, *access_log; /* NULL: text, info, auto */

@@ -25,6 +25,7 @@
 #include "metrics.h"
 #include "prespawn.h"
 #include "processuse.h"
+#include "room.h"
 #include "sessions.h"
 #include "version.h"
 
@@ -32,7 +33,7 @@ enum {
     END_MAX_MS = 9000, /* of an orderly end; who waits for us gives 10 s */
     SETTINGS_TRIES = 200,
     SETTINGS_PAUSE_NS = 5000000,
-    LOOK_MS = 1000, /* between two looks at disk, memory and kernelspecs */
+    LOOK_MS = 1000, /* between two looks at disk and kernelspecs */
 };
 
 struct gateway {
@@ -43,6 +44,7 @@ struct gateway {
     struct sessions *sessions;
     struct front *front;
     struct health *health;
+    struct room *room;
     struct gateway_settings settings; /* of the start */
     uint64_t settings_version;        /* in force */
     struct loop_poll *signals;
@@ -259,7 +261,7 @@ static void watch_health(struct gateway *g)
     health_add(g->health, "stopping", 0, check_stopping, g);
     health_add(g->health, "spool", LOOK_MS, health_directory, &g->args.dir_fd);
     health_add(g->health, "kernelspec", LOOK_MS, check_kernelspec, g);
-    health_add(g->health, "memory", LOOK_MS, health_memory, g);
+    health_add(g->health, "room", 0, room_check, g->room);
     if (g->settings.audit)
         health_add(g->health, "audit", 0, audit_writable, g);
     g->settings.front.health = g->health;
@@ -358,6 +360,7 @@ static int start(struct gateway *g, struct err *e)
     if (g->sessions == NULL)
         return err_set(e, EIO, "no ZMQ context");
     sessions_set_seed(g->sessions, g->settings.seed, g->settings.seed_kernel);
+    g->room = room_new(g->loop, g->launcher);
     watch_health(g);
     processuse_start();
     metrics_version(HOLDCELL_VERSION);
@@ -377,6 +380,7 @@ static void clean_up(struct gateway *g)
     g->late = loop_timer_close(g->late);
     g->signals = loop_poll_close(g->signals);
     g->sessions = sessions_free(g->sessions);
+    g->room = room_free(g->room);
     g->launcher = launchclient_free(g->launcher);
     g->specs = kernelspecs_free(g->specs);
     g->health = health_free(g->health);

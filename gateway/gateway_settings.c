@@ -52,7 +52,7 @@ static void read_env(struct gateway_settings *s, struct view blob)
     s->policy.env_server = s->env_server;
 }
 
-/* Options of --memory-mb and so on: by the names of limits.h, with '-' and in the field's own
+/* Options of --memory-mb and so on: by the names of sessionlimits.h, with '-' and in the field's own
  * thousandths. */
 static int read_limits(struct view blob, struct launch_limits *ret, struct err *e)
 {

@@ -11,8 +11,7 @@
 
 enum {
     CHECKS_MAX = 16,
-    MEMORY_LEAST_MIB = 128, /* below it a new session would take from those that run */
-    WRITTEN = 4096,         /* a block: a file without content needs no room on the disk */
+    WRITTEN = 4096, /* a block: a file without content needs no room on the disk */
 };
 
 struct check {
@@ -91,25 +90,6 @@ void health_write(const struct health *h, struct jsonwrite *w)
     }
     jsonwrite_end(w);
     jsonwrite_end(w);
-}
-
-int health_memory(void *arg, struct err *e)
-{
-    char text[512], *line;
-    unsigned long long kib;
-    autoclose int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-
-    (void)arg;
-    if (n < 0)
-        return 0; /* a host that does not tell is no reason to refuse */
-    text[n] = '\0';
-    line = strstr(text, "MemAvailable:");
-    if (line == NULL || sscanf(line, "MemAvailable: %llu", &kib) != 1 ||
-        kib >> 10 >= MEMORY_LEAST_MIB)
-        return 0;
-    return err_set(e, ENOMEM, "%llu MiB of memory are left, less than %d", kib >> 10,
-                   MEMORY_LEAST_MIB);
 }
 
 int health_directory(void *arg, struct err *e)

@@ -25,8 +25,7 @@ int health_ready(struct health *h, uint64_t now_ms);
 /* {"status": "ready" or "unready", "checks": {name: "ok" or "failed"}} as of the last health_ready(). */
 void health_write(const struct health *h, struct jsonwrite *w);
 
-/* Checks of the host, for health_add(). */
-int health_memory(void *arg, struct err *e); /* memory is left; arg is not used */
+/* A check for health_add(). */
 /* A file can be written in the directory; arg points to its descriptor. */
 int health_directory(void *arg, struct err *e);
 

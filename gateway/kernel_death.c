@@ -17,6 +17,7 @@ enum {
     DRAIN_LOOK_MS = 15, /* between looks at what a dead kernel still said */
     DRAIN_QUIET = 3,    /* looks without news that end it */
     DRAIN_MAX_MS = 1000,
+    ROOM_AGAIN_MS = 5000,
     SHUTDOWN_SAID_MS = 10000, /* a client's shutdown_request explains an exit within this time */
 };
 
@@ -252,6 +253,13 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
         return;
     }
     snprintf(k->reason, sizeof k->reason, "start failed: %.200s", e->msg);
+    if (e->code == HC_EFULL) { /* no fault of the kernel's: it waits until there is room */
+        waiters_call(&k->restarted, NULL, e);
+        k->goal = KERNEL_RUN;
+        k->pause_ms = ROOM_AGAIN_MS;
+        kernel_pause(k);
+        return;
+    }
     if (k->restarted != NULL || !restarts_died(&k->restarts, now_of(k), &k->pause_ms)) {
         kernel_give_up(k, k->reason);
         return;

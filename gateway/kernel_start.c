@@ -33,8 +33,8 @@ void kernel_launch_failed(struct kernel *k, int code, const char *text)
     char lines[120];
 
     tail_lines(k->tail, 3, lines, sizeof lines);
-    err_set(&e, code == HC_ELIMIT ? HC_ELIMIT : EIO, "%s%s%s", text, lines[0] != '\0' ? ": " : "",
-            lines);
+    err_set(&e, code == HC_ELIMIT || code == HC_EFULL ? code : EIO, "%s%s%s", text,
+            lines[0] != '\0' ? ": " : "", lines);
     kernel_start_failed(k, &e);
 }
 

@@ -57,7 +57,7 @@ LABEL(methods, "method", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
 LABEL(statuses, "status", "1xx", "2xx", "3xx", "4xx", "5xx");
 LABEL(logins, "reason", "no_token", "wrong_token");
 LABEL(verbs, "verb", "create", "start_kernel", "seal", "signal", "stop", "status", "list", "note",
-      "deadline", "audit");
+      "deadline", "room", "audit");
 static const struct label routes = { "route", NULL, ROUTES_MAX };
 /* Its one value is told by metrics_version(). */
 static const char *version_values[] = { "" };
@@ -91,6 +91,17 @@ static const struct family families[METRIC_COUNT] = {
 
     [METRIC_SESSIONS] = { NAME("sessions"), "Sessions: sandboxes that live or are being made.",
                           GAUGE },
+    [METRIC_SESSIONS_MAX] = { NAME("sessions_limit"), "Most sessions at a time.", GAUGE },
+    [METRIC_ADMISSION] = { NAME("admission_open"),
+                           "1 while the host has room for one more session.", GAUGE },
+    [METRIC_ADMISSIONS_REFUSED] = { NAME("admissions_refused"),
+                                    "Sessions that were refused for lack of room.", COUNTER },
+    [METRIC_HOST_MEMORY] = { NAME("host_memory_available_bytes"),
+                             "Memory that the host, or the container, has left.", GAUGE },
+    [METRIC_MEMORY_RESERVE] = { NAME("memory_reserve_bytes"),
+                                "Of that: what new sessions leave free.", GAUGE },
+    [METRIC_MEMORY_PROMISED] = { NAME("memory_promised_bytes"),
+                                 "Of that: what sessions which start are going to take.", GAUGE },
     [METRIC_KERNELS] = { NAME("kernels"), "Kernels by the state that REST tells.", GAUGE,
                          .labels = { &kernel_states } },
     [METRIC_KERNEL_STARTS] = { NAME("kernel_starts"), "Starts of a kernel's process by outcome.",

@@ -8,6 +8,7 @@
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
+#include "metrics.h"
 #include "sessions_own.h"
 
 const char *session_phase_name(enum session_phase p)
@@ -144,6 +145,8 @@ static void on_created(void *arg, uint64_t number, struct launch_answer *a)
     } else {
         s->phase = SESSION_EMPTY;
     }
+    if (a->error == HC_EFULL)
+        metrics_count(METRIC_ADMISSIONS_REFUSED, 0);
     for (struct kernel *k = s->kernels, *next; k != NULL; k = next) {
         next = k->next;
         if (k->phase != KERNEL_CREATING)

@@ -6,6 +6,7 @@
 #ifndef HC_LAUNCHER_H
 #define HC_LAUNCHER_H
 
+#include "admission.h"
 #include "gatewayproc.h"
 #include "session.h"
 
@@ -20,6 +21,8 @@ struct launcher_config {
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
     uint64_t start_max_ms;    /* from START_KERNEL to exec */
+    uint64_t memory_reserve;  /* bytes, or ADMISSION_DEFAULT */
+    uint64_t starting_ms;     /* so long after a start its memory counts as promised */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     struct gateway_config gateway;
@@ -37,10 +40,11 @@ struct launcher {
     struct sessions sessions;
     struct gatewayproc gateway;
     enum launcher_state state;
-    uint64_t stop_by_ms;   /* of the present state, when it is not SERVING */
-    int failed;            /* 1: give up, exit status 1 */
-    int signal_fd;         /* owned */
-    struct pollfd *polled; /* owned; room for everything that can be polled */
+    enum admission_lack lack; /* that was told last */
+    uint64_t stop_by_ms;      /* of the present state, when it is not SERVING */
+    int failed;               /* 1: give up, exit status 1 */
+    int signal_fd;            /* owned */
+    struct pollfd *polled;    /* owned; room for everything that can be polled */
     size_t polled_room;
 };
 

@@ -20,7 +20,7 @@
 #include "sandbox.h"
 #include "session_limits.h"
 
-enum { NOFILE_WANTED = 1 << 20, START_MAX_MS = 20000 };
+enum { NOFILE_WANTED = 1 << 20, START_MAX_MS = 20000, STARTING_MS = 10000 };
 
 /* Opened once; see gatewayproc.h. */
 static int open_program(const char *path, int *ret, struct err *e)
@@ -98,6 +98,9 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
         .audit_log = o->audit_log,
         .deadline_max_ms = o->deadline_max_s * 1000,
         .start_max_ms = START_MAX_MS,
+        .memory_reserve = o->memory_reserve_mb != UINT64_MAX ? o->memory_reserve_mb << 20
+                                                             : ADMISSION_DEFAULT,
+        .starting_ms = STARTING_MS,
         .sessions_max = (unsigned)o->sessions_max,
         .note_fds_max = nofile() / 2,
         .gateway = {

@@ -43,6 +43,7 @@ static const struct option_spec specs[] = {
     TEXT("log-format", log_format, "text or json"),
     TEXT("log-level", log_level, "debug, info, warn or error"),
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
+    NUMBER("memory-reserve-mb", memory_reserve_mb, 0, MIB_MAX, "memory that sessions leave free"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
 
     NUMBER("memory-mb", defaults.memory_mb, 1, MIB_MAX, "default of a session"),
@@ -67,6 +68,7 @@ static const struct option_spec specs[] = {
 int launcher_options_read(int argc, char **argv, struct launcher_options *ret, struct err *e)
 {
     struct launcher_options o = { .sessions_max = 1024,
+                                  .memory_reserve_mb = UINT64_MAX,
                                   .deadline_max_s = 30 * 24 * 3600,
                                   .level = LOGLINE_INFO };
     int rc = options_parse(specs, sizeof specs / sizeof specs[0], argc, argv, &o, NULL, e);

@@ -21,6 +21,7 @@ struct launcher_options {
     int sweep;
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
     uint64_t sessions_max, deadline_max_s;
+    uint64_t memory_reserve_mb; /* UINT64_MAX: not given */
     struct limit_options defaults, maxima;
     const char *audit_log;              /* NULL: none */
     const char *log_format, *log_level; /* NULL: text, info */

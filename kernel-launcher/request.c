@@ -16,7 +16,7 @@
 #include "session_limits.h"
 #include "start.h"
 
-/* Every request but CREATE and LIST begins with the sandbox it is about. */
+/* Every request but CREATE, LIST, ROOM and AUDIT begins with the sandbox it is about. */
 union body {
     uint64_t sandbox;
     struct launch_create create;
@@ -28,6 +28,7 @@ union body {
     struct launch_list list;
     struct launch_note note;
     struct launch_deadline deadline;
+    struct launch_room room;
     struct launch_audit audit;
 };
 
@@ -73,14 +74,18 @@ static int create(struct request *r, struct err *e)
                                    &made.limits, e);
     if (rc < 0)
         return rc;
+    rc = admission_check(l, &made.limits, e);
+    if (rc < 0)
+        return rc;
     struct session *s = sessions_add(&l->sessions);
-    if (s == NULL)
-        return err_set(e, HC_ELIMIT, "%u sandboxes live, the maximum", l->sessions.max);
+    check(s != NULL); /* admitted */
     rc = sandbox_create(l->host, s->index, &made.limits, &s->sandbox, e);
     if (rc < 0) {
         sessions_remove(&l->sessions, s);
-        return err_wrap(e, "create"), rc;
+        err_wrap(e, "create");
+        return admission_failure(rc, e);
     }
+    s->starting_until_ms = clock_ms() + l->config->starting_ms;
     s->limits = made.limits;
     s->init_alive = 1;
     made.sandbox = s->id;
@@ -94,6 +99,7 @@ static int create(struct request *r, struct err *e)
 
 static int start_kernel(struct request *r, struct err *e)
 {
+    r->session->starting_until_ms = clock_ms() + r->launcher->config->starting_ms;
     return start_from_message(r->launcher, r->session, &r->body.start, r->packet, e);
 }
 
@@ -187,6 +193,25 @@ static int status(struct request *r, struct err *e)
     if (rc < 0)
         return rc;
     now.sandbox = r->session->id;
+    answer(r, &now, NULL, 0);
+    return 0;
+}
+
+static int room(struct request *r, struct err *e)
+{
+    struct admission a;
+
+    (void)e;
+    admission_look(r->launcher, &a);
+    enum admission_lack lack = admission_decide(&a, r->launcher->config->defaults.memory_bytes);
+    const struct launch_room_answer now = {
+        .memory_available = a.memory_available,
+        .memory_reserve = a.memory_reserve,
+        .memory_promised = a.memory_promised,
+        .sessions = a.sessions,
+        .sessions_max = a.sessions_max,
+        .lack = view_cstr(admission_lack_name(lack)),
+    };
     answer(r, &now, NULL, 0);
     return 0;
 }
@@ -286,6 +311,7 @@ static const struct rule {
     { LAUNCH_LIST, ANY_TIME, NEEDS_NOTHING, list },
     { LAUNCH_NOTE, ANY_TIME, NEEDS_SESSION, note },
     { LAUNCH_DEADLINE, ANY_TIME, NEEDS_SESSION, deadline },
+    { LAUNCH_ROOM, ANY_TIME, NEEDS_NOTHING, room },
     { LAUNCH_AUDIT, ANY_TIME, NEEDS_NOTHING, audit },
 };
 

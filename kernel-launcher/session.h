@@ -84,11 +84,12 @@ struct session {
     struct leaf leaves[SESSION_LEAVES_MAX];
     unsigned leaf_count;
     struct note note;
-    uint64_t deadline_ms;     /* 0: none */
-    uint64_t oom_kills;       /* that were told */
-    uint64_t oom_ms;          /* when the last rise was seen; 0: never */
-    uint64_t memory_again_ms; /* when to ask the counters again; 0: not needed */
-    uint64_t memory_until_ms; /* when to stop asking */
+    uint64_t starting_until_ms; /* the memory of what starts counts as promised */
+    uint64_t deadline_ms;       /* 0: none */
+    uint64_t oom_kills;         /* that were told */
+    uint64_t oom_ms;            /* when the last rise was seen; 0: never */
+    uint64_t memory_again_ms;   /* when to ask the counters again; 0: not needed */
+    uint64_t memory_until_ms;   /* when to stop asking */
 
     const char *reason;   /* why it ends: "stop", "deadline", "init ended" ... */
     uint64_t ending_ms;   /* since */

@@ -24,6 +24,7 @@ enum {
     HC_ESTATE,        /* not allowed in the present state */
     HC_EGONE,         /* the other side is no longer there */
     HC_EAUDIT,        /* it must be audited and cannot be */
+    HC_EFULL,         /* the host has no room for it now; later it may */
 };
 
 /* Fills e (when not NULL) and returns -code, so that a failure is one line:

@@ -88,6 +88,13 @@ static const struct msg_field sandbox_gone_fields[] = {
     TEXT(launch_sandbox_gone, reason, LAUNCH_TEXT_MAX),
 };
 
+static const struct msg_field room_fields[] = { U64(launch_room, reserved) };
+static const struct msg_field room_answer_fields[] = {
+    U64(launch_room_answer, memory_available), U64(launch_room_answer, memory_reserve),
+    U64(launch_room_answer, memory_promised),  U32(launch_room_answer, sessions),
+    U32(launch_room_answer, sessions_max),     TEXT(launch_room_answer, lack, LAUNCH_NAME_MAX),
+};
+
 static const struct msg_spec requests[] = {
     SPEC(LAUNCH_CREATE, "create", launch_create, create_fields, 0, 0),
     SPEC(LAUNCH_START_KERNEL, "start_kernel", launch_start, start_fields, 2, 7),
@@ -98,6 +105,7 @@ static const struct msg_spec requests[] = {
     SPEC(LAUNCH_LIST, "list", launch_list, list_fields, 0, 0),
     SPEC(LAUNCH_NOTE, "note", launch_note, note_fields, 0, MSG_FDS_MAX),
     SPEC(LAUNCH_DEADLINE, "deadline", launch_deadline, deadline_fields, 0, 0),
+    SPEC(LAUNCH_ROOM, "room", launch_room, room_fields, 0, 0),
     SPEC(LAUNCH_AUDIT, "audit", launch_audit, audit_fields, 0, 0),
 };
 
@@ -111,6 +119,7 @@ static const struct msg_spec answers[] = {
     SPEC(LAUNCH_LIST, "listed", launch_listed, listed_fields, 0, MSG_FDS_MAX),
     SPEC(LAUNCH_NOTE, "noted", launch_done, done_fields, 0, 0),
     SPEC(LAUNCH_DEADLINE, "deadline", launch_done, done_fields, 0, 0),
+    SPEC(LAUNCH_ROOM, "room", launch_room_answer, room_answer_fields, 0, 0),
     SPEC(LAUNCH_AUDIT, "audit", launch_audit, audit_fields, 1, 1),
     SPEC(LAUNCH_ERROR, "error", launch_error, error_fields, 0, 0),
 };

@@ -14,7 +14,7 @@
  * signal outside the list, START_KERNEL of a kernel that runs or with a generation
  * that does not rise, SEAL of a kernel without a run folder; and not reading.
  * Errors that a sane gateway meets: HC_EGONE (sandbox or kernel has just ended),
- * HC_ELIMIT (names the limit), ECANCELED (the server stops: nothing new starts),
+ * HC_ELIMIT (names the limit), HC_EFULL (CREATE: the host has no room for now), ECANCELED (the server stops: nothing new starts),
  * ETIMEDOUT (killed, but not gone in time), or the errno of the step that failed.
  *
  * Descriptors received belong to the receiver.
@@ -34,6 +34,7 @@ enum launch_verb {
     LAUNCH_LIST,     /* sandboxes that live, one per answer, for adoption */
     LAUNCH_NOTE,     /* bytes and descriptors that the launcher keeps with a sandbox */
     LAUNCH_DEADLINE, /* ends the session at a time even when no gateway lives */
+    LAUNCH_ROOM,     /* what is left of the host for further sessions */
     LAUNCH_AUDIT,    /* open the audit file: at the gateway's start, and when it was rotated */
     LAUNCH_VERBS_END,
 
@@ -187,6 +188,18 @@ struct launch_deadline {
  * reading; ENOENT: the server has none. */
 struct launch_audit {
     uint64_t reserved; /* 0 */
+};
+
+struct launch_room {
+    uint64_t reserved; /* 0 */
+};
+/* UINT64_MAX: unknown. A CREATE at this moment fails with HC_EFULL when lack is not "". */
+struct launch_room_answer {
+    uint64_t memory_available; /* bytes that the host, or the cgroup that holds us, still has */
+    uint64_t memory_reserve;   /* bytes of these that stay free */
+    uint64_t memory_promised;  /* bytes of these that sessions which start will take */
+    uint32_t sessions, sessions_max;
+    struct view lack; /* "memory", "tasks", "files", "sessions", or "" */
 };
 
 /* Answers of SEAL, SIGNAL, STOP, NOTE, DEADLINE. */

@@ -39,6 +39,17 @@ int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits
  * cgroup_kill() and cgroup_empty(). */
 int cgroup_free(struct cgroup *cg, struct err *e) MUST_CHECK;
 
+/* Bytes that the session uses now. Tells nothing of kills, and re-arms nothing. */
+int cgroup_memory(const struct cgroup *cg, uint64_t *ret) MUST_CHECK;
+
+/* What the groups above the base still let through, the tightest of each: bytes of memory (a
+ * cache that can be dropped is free) and tasks; total: the least limit of memory. UINT64_MAX:
+ * no limit, as on a host of our own; containers have some. */
+struct cgroup_room {
+    uint64_t memory_total, memory, tasks;
+};
+void cgroup_base_room(const struct cgroup_base *b, struct cgroup_room *ret);
+
 /* Makes a leaf; *ret_fd (owned by the caller) is for CLONE_INTO_CGROUP. -EEXIST when there is one. */
 int cgroup_leaf_new(struct cgroup *cg, const char *leaf, int *ret_fd, struct err *e) MUST_CHECK;
 int cgroup_leaf_remove(struct cgroup *cg, const char *leaf, struct err *e) MUST_CHECK;

@@ -42,6 +42,13 @@ int sandbox_set_oom_score(pid_t pid, int score, struct err *e)
     return 0;
 }
 
+uint64_t sandbox_memory(const struct sandbox *s)
+{
+    uint64_t bytes;
+
+    return cgroup_memory(s->cgroup, &bytes) == 0 ? bytes : 0;
+}
+
 int sandbox_run_fd(const struct sandbox *s)
 {
     return s->run_fd;

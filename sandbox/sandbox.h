@@ -48,6 +48,16 @@ struct sandbox_host *sandbox_host_close(struct sandbox_host *h);
 /* 2: sessions live below the outer user namespace; 1: the host refuses that, or one_level was asked for. */
 int sandbox_host_levels(const struct sandbox_host *h);
 
+/* What the host, or what holds us of it, has left. UINT64_MAX: unknown. */
+struct sandbox_room {
+    uint64_t memory_total, memory; /* bytes */
+    uint64_t tasks;                /* processes and threads */
+    uint64_t files; /* open files of the whole host, and descriptors of this process */
+};
+void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret);
+/* Bytes of memory that the session uses now; 0 when that cannot be read. */
+uint64_t sandbox_memory(const struct sandbox *s);
+
 /* Profile `default` (architecture.md §10). */
 void sandbox_limits_default(struct launch_limits *ret);
 

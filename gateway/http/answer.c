@@ -12,7 +12,7 @@
 #include "server.h"
 #include "websocket.h"
 
-enum { HEAD_MAX = 16 * 1024, ERROR_MAX = 8 * 1024 };
+enum { HEAD_MAX = 16 * 1024, ERROR_MAX = 8 * 1024, RETRY_S = 1 };
 
 static struct httpconn *httpconn_of(struct request *r)
 {
@@ -148,10 +148,10 @@ void request_json(struct request *r, int status, struct jsonwrite *w, struct buf
     buf_free(body);
 }
 
-static void answer_error(struct request *r, int status, const char *message)
+static void answer_error(struct request *r, int status, const char *message, unsigned retry_s)
 {
     struct httpconn *h = httpconn_of(r);
-    char allow[sizeof h->match.allow + 16] = "";
+    char headers[sizeof h->match.allow + 32] = "";
     struct jsonwrite w;
     autobuf struct buf body;
 
@@ -162,18 +162,23 @@ static void answer_error(struct request *r, int status, const char *message)
     jsonwrite_str(&w, http_reason(status));
     jsonwrite_key(&w, "message");
     jsonwrite_str(&w, message);
+    if (status == 503) {
+        jsonwrite_key(&w, "retry_after");
+        jsonwrite_uint(&w, retry_s);
+    }
     jsonwrite_end(&w);
     if (jsonwrite_finish(&w, NULL) != 0)
         buf_clear(&body);
     if (status == 405)
-        snprintf(allow, sizeof allow, "Allow: %s\r\n", h->match.allow);
+        snprintf(headers, sizeof headers, "Allow: %s\r\n", h->match.allow);
+    else if (status == 426)
+        snprintf(headers, sizeof headers, "Sec-WebSocket-Version: 13\r\nUpgrade: websocket\r\n");
+    else if (status == 503)
+        snprintf(headers, sizeof headers, "Retry-After: %u\r\n", retry_s);
     request_answer(r, &(struct answer){ .status = status,
                                         .type = "application/json",
                                         .body = buf_view(&body),
-                                        .headers = status == 426   ? "Sec-WebSocket-Version: 13\r\n"
-                                                                     "Upgrade: websocket\r\n"
-                                                   : status == 503 ? "Retry-After: 1\r\n"
-                                                                   : allow });
+                                        .headers = headers });
 }
 
 void request_error(struct request *r, int status, const char *fmt, ...)
@@ -184,7 +189,12 @@ void request_error(struct request *r, int status, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    answer_error(r, status, message);
+    answer_error(r, status, message, RETRY_S);
+}
+
+void request_busy(struct request *r, unsigned seconds, const char *message)
+{
+    answer_error(r, 503, message, seconds);
 }
 
 int status_of_error(int code)
@@ -196,7 +206,7 @@ int status_of_error(int code)
         { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
         { EEXIST, 409 },    { HC_EGONE, 410 },  { HC_EAUDIT, 503 }, { EMSGSIZE, 413 },
         { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ECANCELED, 503 },
-        { EMFILE, 503 },    { ENFILE, 503 },    { ETIMEDOUT, 504 },
+        { EMFILE, 503 },    { ENFILE, 503 },    { HC_EFULL, 503 },  { ETIMEDOUT, 504 },
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -207,7 +217,7 @@ int status_of_error(int code)
 
 void request_failed(struct request *r, const struct err *e)
 {
-    answer_error(r, status_of_error(e->code), e->msg);
+    answer_error(r, status_of_error(e->code), e->msg, RETRY_S);
 }
 
 struct websocket *request_upgrade(struct request *r, const char *accept, const char *protocol,

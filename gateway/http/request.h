@@ -58,6 +58,8 @@ void request_empty(struct request *r, int status);
 /* The error model: {"reason": phrase of the status, "message": text}. */
 void request_error(struct request *r, int status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* A 503 that says when to come again: Retry-After, and retry_after in the body. */
+void request_busy(struct request *r, unsigned seconds, const char *message);
 /* The same, with the status that belongs to the code. */
 void request_failed(struct request *r, const struct err *e);
 int status_of_error(int code); /* of errno values and HC_E*, in one table */

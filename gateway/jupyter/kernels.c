@@ -189,14 +189,16 @@ static void on_restarted(struct jupyter *j, uint64_t token, struct request *r, s
     (void)token;
     if (r == NULL)
         return;
-    if (e != NULL)
+    if (e == NULL)
+        answer_kernel(r, 200, k, NULL);
+    else if (e->code == HC_EFULL)
+        pending_answer_not_made(r, e);
+    else
         request_error(r,
                       e->code == HC_EGONE    ? 404
                       : e->code == HC_EAUDIT ? 503
                                              : 500,
                       "Exception restarting kernel: %s", e->msg);
-    else
-        answer_kernel(r, 200, k, NULL);
 }
 
 void kernels_restart(struct request *r, void *arg)

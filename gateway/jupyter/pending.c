@@ -10,6 +10,8 @@
 #include "request.h"
 #include "sessions.h"
 
+enum { ROOM_AGAIN_S = 5 }; /* sessions end, memory comes back: not within a second */
+
 struct pending {
     struct jupyter *jupyter; /* borrowed */
     pending_fn *then;        /* may be NULL */
@@ -76,6 +78,8 @@ void pending_answer_not_made(struct request *r, const struct err *e)
 
     if (e->code == HC_ELIMIT)
         request_error(r, 403, "Resource Limit: %s", e->msg);
+    else if (e->code == HC_EFULL)
+        request_busy(r, ROOM_AGAIN_S, e->msg);
     else if (status == 400 || status == 503)
         request_error(r, status, "%s", e->msg);
     else

@@ -62,6 +62,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "ws-ping-interval": "0", "orphan-timeout": "60", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
+        "memory-reserve-mb": "256",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
         "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }

@@ -28,7 +28,7 @@ def test_probes_need_no_token_no_base_and_no_host(server_with, path):
 
 def test_ready_names_every_check_and_nothing_else(shared):
     assert probe(shared, "/readyz").json() == {"status": "ready", "checks": dict.fromkeys(
-        ["launcher", "adoption", "stopping", "spool", "kernelspec", "memory"], "ok")}
+        ["launcher", "adoption", "stopping", "spool", "kernelspec", "room"], "ok")}
     assert probe(shared, "/healthz").json() == {"status": "ok"}
 
 

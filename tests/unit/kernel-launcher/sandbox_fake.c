@@ -113,6 +113,20 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     return 0;
 }
 
+void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
+{
+    (void)h;
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    if (fake.room != NULL)
+        *ret = *fake.room;
+}
+
+uint64_t sandbox_memory(const struct sandbox *s)
+{
+    (void)s;
+    return fake.memory;
+}
+
 int sandbox_run_fd(const struct sandbox *s)
 {
     return s->run_fd;

@@ -97,6 +97,7 @@ static void ask_anything(struct run *r)
 {
     struct launch_create create = { .profile = VIEW_STR("default") };
     struct launch_status status = { any_sandbox(r), any(r, 2) };
+    struct launch_room room = { 0 };
     struct launch_list list = { any_sandbox(r) };
     struct launch_note note = { any_sandbox(r), VIEW_STR("note") };
     struct launch_deadline deadline = { any_sandbox(r), any(r, 10) ? 0 : clock_ms() + any(r, 50) };
@@ -125,6 +126,9 @@ static void ask_anything(struct run *r)
         break;
     case LAUNCH_LIST:
         world_ask(r->w, LAUNCH_LIST, &list, NULL, 0);
+        break;
+    case LAUNCH_ROOM:
+        world_ask(r->w, LAUNCH_ROOM, &room, NULL, 0);
         break;
     case LAUNCH_NOTE:
         n = world_start_fds(fds, 1);

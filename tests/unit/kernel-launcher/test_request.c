@@ -59,7 +59,7 @@ static void sandboxes_are_bounded_and_a_place_comes_back(void **state)
         world_create(w);
     world_fresh(&a);
     world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
-    world_assert_error(&a, HC_ELIMIT, "4 sandboxes");
+    world_assert_error(&a, HC_EFULL, "as many sessions as it can");
     world_stop_session(w, first);
     world_create(w);
 }
@@ -72,8 +72,54 @@ static void a_create_that_fails_leaves_nothing(void **state)
     fake.create_error = ENOSPC;
     world_fresh(&a);
     world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
-    world_assert_error(&a, ENOSPC, "create: fake");
+    world_assert_error(&a, HC_EFULL, "no room");
+    fake.create_error = EPERM;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, EPERM, "create: fake");
     assert_int_equal(w->launcher.sessions.count, 0);
+}
+
+/* ---- room ---- */
+
+#define MIB UINT64_C(1048576)
+
+static void assert_room(struct world *w, uint64_t promised, const char *lack)
+{
+    struct launch_room m = { 0 };
+
+    world_fresh(&a);
+    world_call(w, LAUNCH_ROOM, &m, NULL, 0, &a);
+    assert_int_equal(a.head.verb, LAUNCH_ROOM);
+    assert_int_equal(a.room.memory_promised, promised);
+    assert_int_equal(a.room.sessions, w->launcher.sessions.count);
+    assert_int_equal(a.room.sessions_max, 4);
+    assert_true(view_equals(a.room.lack, lack));
+}
+
+static void without_room_no_session_is_made(void **state)
+{
+    struct world *w = *state;
+    struct launch_create m = { .profile = VIEW_STR("default") };
+    struct sandbox_room room = { UINT64_MAX, 1000 * MIB, UINT64_MAX, UINT64_MAX };
+
+    fake.room = &room;
+    w->config.memory_reserve = 500 * MIB;
+    w->config.starting_ms = 3600 * 1000;
+    w->config.defaults.memory_bytes = w->config.maxima.memory_bytes = 2048 * MIB;
+    for (int i = 0; i < 3; i++) {
+        assert_room(w, (uint64_t)i * 128 * MIB, "");
+        world_create(w);
+    }
+    assert_room(w, 3 * 128 * MIB, "memory");
+    world_fresh(&a);
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, HC_EFULL, "no memory left");
+    assert_int_equal(w->launcher.sessions.count, 3);
+    fake.memory = 100 * MIB; /* they use it now: what is left was measured with it */
+    assert_room(w, 3 * 28 * MIB, "");
+    world_create(w);
+    assert_room(w, 4 * 28 * MIB, "sessions");
+    fake.room = NULL;
 }
 
 /* ---- START_KERNEL ---- */
@@ -308,6 +354,7 @@ int main(void)
         T(an_unknown_profile_is_an_error),
         T(sandboxes_are_bounded_and_a_place_comes_back),
         T(a_create_that_fails_leaves_nothing),
+        T(without_room_no_session_is_made),
         T(a_start_hands_everything_to_the_sandbox),
         T(a_kernel_that_binds_its_sockets_itself_brings_a_run_folder),
         T(a_start_that_fails_is_an_error_and_may_be_tried_again),

@@ -23,6 +23,7 @@ struct answer {
         struct launch_started started;
         struct launch_done done;
         struct launch_status_answer status;
+        struct launch_room_answer room;
         struct launch_listed listed;
         struct launch_error error;
         struct launch_kernel_exited exited;

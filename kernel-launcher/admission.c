@@ -1,0 +1,147 @@
+#include "admission.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "clock.h"
+#include "err.h"
+#include "launcher.h"
+#include "log.h"
+#include "sandbox.h"
+
+#define MIB UINT64_C(1048576)
+
+enum {
+    /* An interpreter with its messaging, and init, before the first cell (measured: 76 to 110). */
+    START_MIB = 128,
+    RESERVE_MIB = 512,
+    TASKS_LEAST = 256, /* builders, init, a kernel with its threads; and somebody must log in */
+    FILES_LEAST = 256, /* of a session that is built and noted, and what serves the others */
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t admission_reserve(uint64_t configured, uint64_t memory_total)
+{
+    uint64_t reserve = RESERVE_MIB * MIB;
+
+    if (configured != ADMISSION_DEFAULT)
+        return configured;
+    if (memory_total == UINT64_MAX)
+        return reserve;
+    if (memory_total / 20 > reserve)
+        reserve = memory_total / 20;
+    return least(reserve, memory_total / 4);
+}
+
+uint64_t admission_promise(uint64_t memory_limit, uint64_t used)
+{
+    uint64_t needs = least(memory_limit, START_MIB * MIB);
+
+    return needs > used ? needs - used : 0;
+}
+
+enum admission_lack admission_decide(const struct admission *a, uint64_t memory_limit)
+{
+    uint64_t available = a->memory_available, needs = admission_promise(memory_limit, 0);
+
+    if (a->sessions >= a->sessions_max)
+        return ADMISSION_SESSIONS;
+    /* By subtraction: a configured reserve may be any number. */
+    if (available != UINT64_MAX &&
+        (available < a->memory_reserve || available - a->memory_reserve < a->memory_promised ||
+         available - a->memory_reserve - a->memory_promised < needs))
+        return ADMISSION_MEMORY;
+    if (a->tasks < TASKS_LEAST)
+        return ADMISSION_TASKS;
+    return a->files < FILES_LEAST ? ADMISSION_FILES : ADMISSION_OPEN;
+}
+
+const char *admission_lack_name(enum admission_lack lack)
+{
+    static const char *const names[] = { "", "memory", "tasks", "files", "sessions" };
+
+    return names[lack];
+}
+
+/* Of all sessions that started something a moment ago. */
+static uint64_t promised(const struct launcher *l, uint64_t now_ms)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        const struct session *s = l->sessions.slot[i];
+
+        if (s != NULL && s->state == SESSION_ALIVE && s->sandbox != NULL &&
+            s->starting_until_ms > now_ms)
+            sum += admission_promise(s->limits.memory_bytes, sandbox_memory(s->sandbox));
+    }
+    return sum;
+}
+
+void admission_look(const struct launcher *l, struct admission *ret)
+{
+    struct sandbox_room room;
+
+    sandbox_host_room(l->host, &room);
+    *ret = (struct admission){
+        .memory_total = room.memory_total,
+        .memory_available = room.memory,
+        .memory_reserve = admission_reserve(l->config->memory_reserve, room.memory_total),
+        .memory_promised = promised(l, clock_ms()),
+        .tasks = room.tasks,
+        .files = room.files,
+        .sessions = l->sessions.count,
+        .sessions_max = l->sessions.max,
+    };
+}
+
+static void tell(struct launcher *l, const struct admission *a, enum admission_lack lack)
+{
+    if (lack == l->lack)
+        return;
+    l->lack = lack;
+    if (lack == ADMISSION_OPEN)
+        log_info("admission_open", "%s", "");
+    else
+        log_warn("admission_closed",
+                 "lack=%s memory_available=%" PRIu64 " memory_reserve=%" PRIu64
+                 " memory_promised=%" PRIu64 " tasks=%" PRIu64 " files=%" PRIu64 " sessions=%u",
+                 admission_lack_name(lack), a->memory_available, a->memory_reserve,
+                 a->memory_promised, a->tasks, a->files, a->sessions);
+}
+
+int admission_check(struct launcher *l, const struct launch_limits *limits, struct err *e)
+{
+    /* No numbers: they are of others. */
+    static const char *const texts[] = {
+        [ADMISSION_MEMORY] = "the host has no memory left for another session",
+        [ADMISSION_TASKS] = "the host has no processes left for another session",
+        [ADMISSION_FILES] = "the host has no open files left for another session",
+        [ADMISSION_SESSIONS] = "the server holds as many sessions as it can",
+    };
+    struct admission a;
+
+    admission_look(l, &a);
+    enum admission_lack lack = admission_decide(&a, limits->memory_bytes);
+    tell(l, &a, lack);
+    return lack == ADMISSION_OPEN ? 0 : err_set(e, HC_EFULL, "%s", texts[lack]);
+}
+
+int admission_failure(int rc, struct err *e)
+{
+    switch (-rc) {
+    case EAGAIN: /* clone: tasks */
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC: /* namespaces, mounts, cgroups */
+        log_warn("session_not_built", "error=%s", LOG_QUOTED(e->msg));
+        return err_set(e, HC_EFULL, "the host has no room for another session");
+    default:
+        return rc;
+    }
+}
