@@ -164,6 +164,16 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
     }
 }
 
+/* Other servers let a client in when the kernel has answered, so that nobody sees what
+ * it said before, without a parent, and some clients read parent_header.msg_id of
+ * whatever comes. After a restart the sockets are there, and get it. The status may be
+ * read later than the answer: that came by another socket. */
+static int is_from_the_start(const struct kernel *k, const char *type, const char *state)
+{
+    return k->generation == 1 && (kernel_is_starting(k) || strcmp(state, "starting") == 0 ||
+                                  strcmp(type, "iopub_welcome") == 0);
+}
+
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f)
 {
     struct kernel *k = arg;
@@ -190,6 +200,8 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
      * idles (T18). Its interrupt and shutdown requests are. */
     if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
         strcmp(n.parent_session, sessions_own_sid(k->all)) == 0)
+        return;
+    if (n.parent_type[0] == '\0' && is_from_the_start(k, n.type, state))
         return;
     /* Nor is what the seed notebook says. */
     if (strcmp(n.parent_type, "execute_request") == 0 &&

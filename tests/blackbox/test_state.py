@@ -67,3 +67,20 @@ def test_every_byte_of_a_huge_print_arrives_in_order(chan):
     assert run.text == "aé€😀" * (7 << 20)
     assert max(len(m["content"]["text"].encode()) for m in run.of("stream")) < 10 << 20
     assert run.status == "ok" and run.stream("stderr") == ""
+
+
+LATE = ["python3", "-c", "import time; time.sleep(1); from ipykernel.kernelapp import launch_new_instance as go; go()",
+        "-f", "{connection_file}"]
+
+
+def test_a_socket_that_was_there_first_sees_no_message_without_a_parent(server_with, kernel_path):
+    """Other servers let nobody in before the kernel has answered, and clients read parent_header.msg_id."""
+    kernel_path.add("late", LATE)
+    s = server_with("--kernel-path", kernel_path.path, "--kernel-info-timeout", "0.1")
+    kid = s.start_kernel("late")
+    with Channels(s, kid) as c:
+        assert s.kernel(kid)["execution_state"] == "starting"
+        assert c.run("6 * 7").result == "42"
+        assert [m for m in c.seen if not m["parent_header"]] == []
+        assert s.restart(kid).status == 200
+        assert c.run("6 * 7").result == "42"
