@@ -61,6 +61,8 @@ void request_answer(struct request *r, const struct answer *a)
     segments[0] = buf_view(&head);
     segments[1] = a->body;
     conn_write(h->conn, segments, a->body.n > 0 && !h->head_only && a->status != 204 ? 2 : 1);
+    if (server_bound_output(h->server, h->conn))
+        close = 1;
     httpconn_answered(h, close);
 }
 
@@ -237,7 +239,7 @@ struct websocket *request_upgrade(struct request *r, const char *accept, const c
 
     check(n > 0 && (size_t)n < sizeof head && h->state == HTTPCONN_HANDLER);
     conn_write(h->conn, &segment, 1);
-    w = websocket_new(h->server, h->conn, ops, arg);
+    w = websocket_new(h->server, h->conn, h->tenant, ops, arg);
     accesslog_opened(h, websocket_account(w));
     websocket_set_owner(w, &r->principal, &r->proof);
     httpconn_upgraded(h);

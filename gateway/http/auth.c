@@ -200,6 +200,11 @@ int auth_holds(const struct auth *a, const struct principal *p, const struct pro
     return by_identity(a, p->name, &now) && same(&now, p);
 }
 
+int auth_several(const struct auth *a)
+{
+    return !a->open && (a->identity_create || principals_count(a->principals) > 1);
+}
+
 uint64_t auth_next_expiry(const struct auth *a)
 {
     return principals_next_expiry(a->principals, now_s());

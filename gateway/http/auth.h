@@ -51,6 +51,9 @@ int auth_check(const struct auth *a, const struct http_head *head, const struct 
 /* 1 while the proof still makes the same principal with the same role. */
 int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof);
 
+/* 1 when there is or may be more than one principal. */
+int auth_several(const struct auth *a);
+
 /* When the next token expires, in seconds of CLOCK_REALTIME; 0: none does. */
 uint64_t auth_next_expiry(const struct auth *a);
 

@@ -341,6 +341,7 @@ void conn_finish(struct conn *c)
 void conn_abort(struct conn *c)
 {
     conn_kill(c);
+    buf_release(&c->out); /* many may be ended in one turn, for what they hold */
 }
 
 int conn_ended(const struct conn *c)

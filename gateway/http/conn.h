@@ -51,12 +51,16 @@ struct conns *conns_close(struct conns *all);
 unsigned conns_count(const struct conns *all);
 struct deferred *conns_deferred(struct conns *all); /* shared */
 struct loop *conns_loop(struct conns *all);         /* borrowed */
-/* Aborts the idle connection that was silent longest; 0 when there is none. */
+/* Aborts the connection that was silent longest of those that are idle or only linger; 0
+ * when there is none. */
 int conns_evict(struct conns *all);
 /* Connections whose TLS handshake is not done; and aborts the one of them that was silent
  * longest, 0 when there is none. */
 unsigned conns_handshakes(const struct conns *all);
 int conns_evict_handshake(struct conns *all);
+/* 0: enough was pulled from the sources of connections in this turn. */
+int conns_may_pull(struct conns *all);
+void conns_pulled(struct conns *all, size_t bytes);
 /* Calls fn for each; fn may end connections. */
 void conns_each(struct conns *all, void (*fn)(struct conn *c, void *arg), void *arg);
 

@@ -20,6 +20,7 @@ struct conns {
     struct conn *first, *last; /* owned list; last was heard of last */
     unsigned count, handshakes;
     unsigned handshake_steps; /* in this turn */
+    size_t pulled;            /* bytes, likewise */
     struct deferred_node turn_end;
     /* Callbacks do not nest: one for all. */
     uint8_t scratch[CONN_READ_MAX + TRANSPORT_SLACK], cipher[CONN_READ_MAX + TRANSPORT_SLACK];

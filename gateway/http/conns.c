@@ -7,6 +7,10 @@
  * turn would hold up whoever is connected already. */
 enum { HANDSHAKE_BUDGET = 16 };
 
+/* Bytes for all WebSockets in one turn: the same large output for a crowd of them would
+ * hold up everybody else. */
+enum { PULL_BUDGET = 16 * 1024 * 1024 };
+
 static void list_unlink(struct conns *all, struct conn *c)
 {
     *(c->prev != NULL ? &c->prev->next : &all->first) = c->next;
@@ -58,12 +62,24 @@ static void on_turn_end(void *arg)
     struct conns *all = arg;
 
     all->handshake_steps = 0;
+    all->pulled = 0;
 }
 
 int conns_may_shake(struct conns *all)
 {
     deferred_add(all->deferred, DEFERRED_FLUSH, &all->turn_end);
     return all->handshake_steps++ < HANDSHAKE_BUDGET;
+}
+
+int conns_may_pull(struct conns *all)
+{
+    return all->pulled < PULL_BUDGET;
+}
+
+void conns_pulled(struct conns *all, size_t bytes)
+{
+    deferred_add(all->deferred, DEFERRED_FLUSH, &all->turn_end);
+    all->pulled += bytes;
 }
 
 void conns_shaken(struct conns *all, struct conn *c)
@@ -111,10 +127,18 @@ struct loop *conns_loop(struct conns *all)
     return all->loop;
 }
 
+/* One that lingers has its answer, as far as we know; without this a crowd of refused ones
+ * would keep everybody out for as long as they linger. */
+static int may_give_way(const struct conn *c)
+{
+    return (c->state == CONN_OPEN && c->ops->idle(c->arg)) ||
+           (c->state == CONN_FINISHING && c->fin);
+}
+
 int conns_evict(struct conns *all)
 {
     for (struct conn *c = all->first; c != NULL; c = c->next) {
-        if (c->state == CONN_OPEN && c->ops->idle(c->arg)) {
+        if (may_give_way(c)) {
             conn_abort(c);
             return 1;
         }

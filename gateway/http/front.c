@@ -32,6 +32,7 @@ enum {
 
 #define DEFAULT_WS_MESSAGE ((size_t)128 << 20)
 #define BODIES_MAX         ((size_t)64 << 20)
+#define OUTPUT_MAX         ((size_t)512 << 20)
 
 struct front {
     struct loop *loop; /* borrowed */
@@ -139,6 +140,7 @@ static struct server_limits limits_of(const struct front_config *c)
     l.ws_silence_ms = 3 * l.ws_ping_ms > 30000 ? 3 * l.ws_ping_ms : 30000;
     l.ws_silence_ms = or_default(c->ws_silence_ms, l.ws_silence_ms);
     l.ws_messages = 4 * l.ws_message;
+    l.output = OUTPUT_MAX;
     return l;
 }
 

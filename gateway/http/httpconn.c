@@ -62,8 +62,31 @@ struct request *request_find(struct server *s, uint64_t token)
 
 static void body_release(struct httpconn *h)
 {
-    h->server->body_bytes -= buf_len(&h->body);
+    if (h->tenant != NULL)
+        tenant_give(h->tenant, TENANT_BODIES, buf_len(&h->body));
     buf_release(&h->body);
+}
+
+/* One more connection that cannot give way to a new one. */
+static int tenant_enter(struct httpconn *h, const char *name)
+{
+    struct server *s = h->server;
+    struct tenant *n = tenant_hold(&s->tenants, name);
+
+    if (!tenant_may(n, TENANT_CONNECTIONS, 1, s->limits.connections) && s->tenants.shared) {
+        tenant_drop(n);
+        return 0;
+    }
+    tenant_take(n, TENANT_CONNECTIONS, 1);
+    h->tenant = n;
+    return 1;
+}
+
+static void tenant_leave(struct httpconn *h)
+{
+    if (h->tenant != NULL)
+        tenant_give(h->tenant, TENANT_CONNECTIONS, 1);
+    h->tenant = tenant_drop(h->tenant);
 }
 
 static void await_head(struct httpconn *h)
@@ -91,10 +114,12 @@ void httpconn_answered(struct httpconn *h, int close)
         return;
     }
     h->draining = !conn_writable(h->conn);
-    if (h->draining)
+    if (h->draining) {
         conn_pause(h->conn);
-    else
-        conn_resume(h->conn);
+        return;
+    }
+    tenant_leave(h);
+    conn_resume(h->conn);
 }
 
 /* ---- a request ------------------------------------------------------------ */
@@ -178,6 +203,10 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
         err_set(e, HC_ELIMIT, "the body may have at most %zu bytes", h->match.route->body_max);
         return 413;
     }
+    if (!tenant_enter(h, h->request.principal.name)) {
+        err_set(e, HC_ELIMIT, "too many requests and WebSockets of one principal at once");
+        return 503;
+    }
     return 0;
 }
 
@@ -259,10 +288,10 @@ static int keep_body(struct httpconn *h, struct view data)
 {
     struct server *s = h->server;
 
-    if (data.n > s->limits.bodies || s->body_bytes > s->limits.bodies - data.n ||
+    if (!tenant_may(h->tenant, TENANT_BODIES, data.n, s->limits.bodies) ||
         buf_add_view(&h->body, data) != 0)
         return 503;
-    s->body_bytes += data.n;
+    tenant_take(h->tenant, TENANT_BODIES, data.n);
     return 0;
 }
 
@@ -299,6 +328,7 @@ static void free_httpconn(struct httpconn *h)
 {
     waiting_remove(h);
     body_release(h);
+    tenant_leave(h);
     route_match_clear(&h->match);
     h->request.origin = origin_drop(h->request.origin);
     h->parse = httpparse_free(h->parse);
@@ -349,6 +379,7 @@ static void on_drained(void *arg)
     if (!h->draining)
         return;
     h->draining = 0;
+    tenant_leave(h);
     h->since_ms = now_ms(h);
     conn_resume(h->conn);
 }
@@ -432,6 +463,13 @@ void httpconn_refuse(const struct listener *l, int fd)
 int httpconn_is(const struct conn *c)
 {
     return conn_ops(c) == &ops;
+}
+
+const struct tenant *httpconn_tenant(const struct conn *c)
+{
+    const struct httpconn *h = conn_arg(c);
+
+    return h->tenant;
 }
 
 void httpconn_recheck(struct conn *c)

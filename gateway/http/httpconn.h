@@ -40,6 +40,7 @@ struct httpconn {
     const struct listener *listener; /* borrowed from the server */
     struct arrival arrival;          /* of the present request */
     struct route_match match;
+    struct tenant *tenant; /* owned: of a request until its answer is taken; else NULL */
     struct httpconn *prev_waiting, *next_waiting;
     unsigned started : 1;   /* a byte of the head has come */
     unsigned keep : 1;      /* the connection goes on after the answer */
@@ -59,6 +60,7 @@ void httpconn_stop(struct conn *c); /* the server stops */
 /* Who asks may not ask any more: what is not answered yet is answered 401. */
 void httpconn_recheck(struct conn *c);
 int httpconn_is(const struct conn *c);
+const struct tenant *httpconn_tenant(const struct conn *c); /* NULL between requests */
 
 /* The answer is written: the next request, or the end. */
 void httpconn_answered(struct httpconn *h, int close);

@@ -55,6 +55,7 @@ struct server *server_new(struct loop *l, struct router *router, struct auth *au
     s->loop = l;
     s->router = router;
     s->auth = auth;
+    s->tenants.shared = auth_several(auth);
     s->headers = headers;
     s->preflight = preflight;
     s->limits = *limits;
@@ -254,7 +255,49 @@ void server_change_auth(struct server *s, struct auth *auth)
 {
     auth_free(s->auth);
     s->auth = auth;
+    s->tenants.shared = auth_several(auth);
     server_recheck(s);
+}
+
+/* ---- output that nobody takes ---- */
+
+enum { OUTPUT_SMALL = 64 * 1024 }; /* less than that is bounded by the connection's own limit */
+
+struct output {
+    const struct tenant *of;
+    size_t own, all;
+};
+
+static const struct tenant *tenant_of(const struct conn *c)
+{
+    return httpconn_is(c) ? httpconn_tenant(c) : websocket_tenant(c);
+}
+
+static void add_output(struct conn *c, void *arg)
+{
+    struct output *o = arg;
+    size_t n = conn_queued(c);
+
+    o->all += n;
+    if (n > 0 && tenant_of(c) == o->of)
+        o->own += n;
+}
+
+int server_bound_output(struct server *s, struct conn *c)
+{
+    static struct log_limit limit;
+
+    if (conn_queued(c) < OUTPUT_SMALL || conn_ended(c))
+        return 0;
+    struct output o = { .of = tenant_of(c) };
+    conns_each(s->conns, add_output, &o);
+    if (tenant_share(s->tenants.shared, o.own, o.all, 0, s->limits.output))
+        return 0;
+    if (log_allowed(&limit, 5))
+        log_warn("answers_not_taken", "bytes=%zu of=%zu note=\"a connection is closed for it\"",
+                 o.own, o.all);
+    conn_abort(c);
+    return 1;
 }
 
 static void abort_one(struct conn *c, void *arg)

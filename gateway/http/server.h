@@ -12,9 +12,11 @@
 #include "cleanup.h"
 #include "peer.h"
 #include "settings.h"
+#include "tenants.h"
 
 struct auth;
 struct buf;
+struct conn;
 struct conns;
 struct err;
 struct httpconn;
@@ -33,6 +35,7 @@ struct server_limits {
     size_t ws_message;      /* bytes of one incoming message */
     size_t bodies;          /* bytes of all request bodies that are being received */
     size_t ws_messages;     /* the same of WebSocket messages */
+    size_t output;          /* bytes of all output that clients have not taken */
 };
 
 /* One socket that connections come in by. */
@@ -62,8 +65,8 @@ struct server {
     int spare_fd;             /* given up when descriptors run out, to refuse politely */
     struct httpconn *waiting; /* list of requests whose handlers have yet to answer */
     uint64_t next_token;
-    size_t body_bytes, message_bytes; /* being received */
-    struct loop_timer *expiry_timer;  /* while a token is yet to expire */
+    struct tenants tenants;
+    struct loop_timer *expiry_timer; /* while a token is yet to expire */
     uint64_t next_expiry_s;
     unsigned sockets; /* WebSockets that are open */
     int stopping;
@@ -89,6 +92,9 @@ void server_abort(struct server *s); /* closes what is left */
 void server_change_auth(struct server *s, struct auth *auth);
 void server_recheck(struct server *s); /* the same when a token may have expired */
 
+/* Ends the connection when clients take so little that this answer, which it did not take
+ * at once, is more than its principal may have waiting. Returns 1 then. */
+int server_bound_output(struct server *s, struct conn *c);
 /* The Date field's value of now. */
 const char *server_date(void);
 

@@ -21,6 +21,7 @@ struct websocket {
     void *arg;
     struct accesslog_socket account;
     struct principal owner;
+    struct tenant *tenant; /* owned: of the owner */
     struct proof proof;
     size_t assembling; /* bytes of the message that is being received, or is held */
     uint64_t heard_ms, ping_ms, close_ms;
@@ -36,7 +37,10 @@ static uint64_t now_ms(const struct websocket *w)
 
 static void account(struct websocket *w, size_t now)
 {
-    w->server->message_bytes += now - w->assembling;
+    if (now > w->assembling)
+        tenant_take(w->tenant, TENANT_MESSAGES, now - w->assembling);
+    else
+        tenant_give(w->tenant, TENANT_MESSAGES, w->assembling - now);
     w->assembling = now;
 }
 
@@ -58,6 +62,8 @@ void websocket_send(struct websocket *w, enum ws_opcode opcode, const struct vie
     head.n = ws_header_encode(opcode, 1, total, header);
     conn_write(w->conn, &head, 1);
     conn_write(w->conn, segments, count);
+    if (server_bound_output(w->server, w->conn))
+        accesslog_closing(&w->account, "server", ACCESSLOG_NO_HANDSHAKE);
 }
 
 static void send_close(struct websocket *w, int code)
@@ -172,7 +178,7 @@ static size_t on_data(void *arg, struct view in)
         on_frame(w);
     if (conn_ended(w->conn))
         return used;
-    if (w->server->message_bytes > w->server->limits.ws_messages && !w->held) {
+    if (!tenant_may(w->tenant, TENANT_MESSAGES, 0, w->server->limits.ws_messages) && !w->held) {
         end(w, WS_TRY_LATER);
         return used;
     }
@@ -263,6 +269,8 @@ static void on_closed(void *arg)
 
     account(w, 0);
     w->closing = 1;
+    tenant_give(w->tenant, TENANT_CONNECTIONS, 1);
+    w->tenant = tenant_drop(w->tenant);
     w->server->sockets--;
     accesslog_closed(&w->account);
     w->ops->closed(w->arg);
@@ -279,8 +287,8 @@ static const struct conn_ops conn_callbacks = {
     .closed = on_closed,
 };
 
-struct websocket *websocket_new(struct server *s, struct conn *c, const struct websocket_ops *ops,
-                                void *arg)
+struct websocket *websocket_new(struct server *s, struct conn *c, struct tenant *n,
+                                const struct websocket_ops *ops, void *arg)
 {
     struct websocket *w = xcalloc(1, sizeof *w);
 
@@ -289,6 +297,8 @@ struct websocket *websocket_new(struct server *s, struct conn *c, const struct w
     w->ops = ops;
     w->arg = arg;
     s->sockets++;
+    w->tenant = tenant_hold_same(n);
+    tenant_take(w->tenant, TENANT_CONNECTIONS, 1); /* the request gives its own back */
     w->frames = wsframe_new(s->limits.ws_message);
     w->heard_ms = w->ping_ms = now_ms(w);
     conn_set_ops(c, &conn_limits, &conn_callbacks, w);
@@ -318,6 +328,13 @@ void websocket_recheck(struct conn *c)
 
     if (!conn_ended(c) && !auth_holds(w->server->auth, &w->owner, &w->proof))
         end(w, WS_POLICY);
+}
+
+const struct tenant *websocket_tenant(const struct conn *c)
+{
+    const struct websocket *w = conn_arg(c);
+
+    return w->tenant;
 }
 
 int websocket_is(const struct conn *c)

@@ -15,6 +15,7 @@ struct conn;
 struct principal;
 struct proof;
 struct server;
+struct tenant;
 struct websocket;
 
 enum { WS_SERVICE_RESTART = 1012 };
@@ -32,8 +33,8 @@ struct websocket_ops {
 };
 
 /* Takes the connection over, on which the 101 was written. */
-struct websocket *websocket_new(struct server *s, struct conn *c, const struct websocket_ops *ops,
-                                void *arg);
+struct websocket *websocket_new(struct server *s, struct conn *c, struct tenant *n,
+                                const struct websocket_ops *ops, void *arg);
 
 /* What is told of it at its end; filled in by accesslog_opened(). */
 struct accesslog_socket *websocket_account(struct websocket *w);
@@ -53,6 +54,7 @@ void websocket_set_owner(struct websocket *w, const struct principal *p, const s
 /* Closes it with 1008 when the owner may not ask any more. */
 void websocket_recheck(struct conn *c);
 int websocket_is(const struct conn *c);
+const struct tenant *websocket_tenant(const struct conn *c);
 void websocket_stop(struct conn *c); /* the server stops: 1012 */
 
 #endif

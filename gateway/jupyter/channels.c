@@ -33,6 +33,7 @@ enum {
 };
 
 struct channels {
+    struct conns *conns;       /* borrowed */
     struct deferred *deferred; /* borrowed */
     int observer;              /* who opened it only reads */
     struct websocket *ws;      /* NULL until the 101 is written, and after its end */
@@ -68,6 +69,7 @@ static void send_event(struct channels *c, const struct client_event *ev)
                  c->frame.total);
     metrics_add(METRIC_CLIENT_MESSAGES, ev->channel, METRIC_TO, 0, 1);
     metrics_add(METRIC_CLIENT_BYTES, ev->channel, METRIC_TO, 0, c->frame.total);
+    conns_pulled(c->conns, c->frame.total);
     websocket_send(c->ws, c->frame.binary ? WS_BINARY : WS_TEXT, c->frame.segments, c->frame.count);
 }
 
@@ -78,7 +80,7 @@ static void on_pull(void *arg)
     struct client_event ev;
 
     for (unsigned n = 0; c->client != NULL && c->ws != NULL && websocket_writable(c->ws); n++) {
-        if (n == PULL_BUDGET) {
+        if (n == PULL_BUDGET || !conns_may_pull(c->conns)) {
             deferred_add(c->deferred, DEFERRED_WORK, &c->pull);
             break;
         }
@@ -249,7 +251,8 @@ static struct channels *channels_new(const struct request *r)
     struct channels *c = xcalloc(1, sizeof *c);
     const struct http_head *head = r->head;
 
-    c->deferred = conns_deferred(r->server->conns);
+    c->conns = r->server->conns;
+    c->deferred = conns_deferred(c->conns);
     c->observer = r->principal.role == ROLE_OBSERVER;
     c->pull = (struct deferred_node){ .fn = on_pull, .arg = c };
     c->framing = ws_handshake_offers(head, WSCHANNEL_V1_PROTOCOL) ? WSCHANNEL_V1 : WSCHANNEL_LEGACY;

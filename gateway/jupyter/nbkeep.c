@@ -35,6 +35,9 @@ static int append(struct buf *out, const struct nbsession *s, struct err *e)
 {
     autobuf struct buf one;
 
+    /* Written only when it may fit: there may be thousands that do not. */
+    if (buf_len(out) + strlen(s->path) + strlen(s->name) + strlen(s->type) >= NOTE_KEPT_MAX)
+        return err_set(e, EMSGSIZE, "%d bytes are full", NOTE_KEPT_MAX);
     buf_init(&one, NOTE_KEPT_MAX);
     int rc = write_one(&one, s, e);
     if (rc == 0 && buf_len(out) + 1 + buf_len(&one) + 1 > NOTE_KEPT_MAX)

@@ -82,12 +82,13 @@ void nbsessions_list(struct request *r, void *arg)
     w = jsonwrite_to(&body);
     jsonwrite_array(&w);
     for (struct nbsession *s = nbsessions_first(j->notebooks); s != NULL; s = next) {
-        const struct kernel *k = s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
-
         next = s->next;
+        if (!principal_sees(&r->principal, s->owner))
+            continue; /* what others have costs nobody else time */
+        const struct kernel *k = s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
         if (k == NULL && s->token == 0)
             nbsessions_remove(j->notebooks, s);
-        else if (k != NULL && principal_sees(&r->principal, s->owner))
+        else if (k != NULL)
             nbsession_write(&w, s, k);
     }
     jsonwrite_end(&w);
@@ -193,6 +194,22 @@ static void on_created(struct jupyter *j, uint64_t token, struct request *r, str
         answer_session(r, j, 201, s, k);
 }
 
+/* Those whose kernels have gone, when there is no room for another one. */
+static void forget_gone(struct jupyter *j)
+{
+    for (struct nbsession *s = nbsessions_first(j->notebooks), *next; s != NULL; s = next) {
+        next = s->next;
+        if (s->token == 0 && kernel_of(j, s) == NULL)
+            nbsessions_remove(j->notebooks, s);
+    }
+}
+
+static void answer_full(struct request *r)
+{
+    request_error(r, 403, "Resource Limit: %d sessions, with %d bytes of paths and names in all",
+                  NBSESSIONS_MAX, NBSESSIONS_TEXT_MAX);
+}
+
 /* A path has one session: asking again gives it again. 1 when that was the answer. */
 static int answer_existing(struct request *r, struct jupyter *j, const char *path)
 {
@@ -226,7 +243,11 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
     }
     s = nbsessions_add(j->notebooks, &r->principal, body);
     if (s == NULL) {
-        request_error(r, 403, "Resource Limit: there are %d sessions", NBSESSIONS_MAX);
+        forget_gone(j);
+        s = nbsessions_add(j->notebooks, &r->principal, body);
+    }
+    if (s == NULL) {
+        answer_full(r);
         return;
     }
     if (k != NULL) {
@@ -363,6 +384,11 @@ void nbsessions_patch(struct request *r, void *arg)
     if (s->token != 0) {
         nbsession_body_free(&body);
         request_error(r, 409, "the session is being changed");
+        return;
+    }
+    if (!nbsessions_room(j->notebooks, &r->principal, s, &body)) {
+        nbsession_body_free(&body);
+        answer_full(r);
         return;
     }
     s->change = body;

@@ -132,13 +132,32 @@ void nbsession_apply(struct nbsession *s)
     nbsession_body_free(&s->change);
 }
 
-static unsigned count_of(const struct nbsessions *n, const struct principal *p)
+static size_t length(const char *s)
 {
-    unsigned count = 0;
+    return s != NULL ? strlen(s) : 0;
+}
 
-    for (const struct nbsession *s = n->first; s != NULL; s = s->next)
-        count += strcmp(s->owner, p->name) == 0;
-    return count;
+/* Of s (NULL: of a new one) with what the body changes. */
+static size_t text_with(const struct nbsession *s, const struct nbsession_body *b)
+{
+    return length(b->path != NULL || s == NULL ? b->path : s->path) +
+           length(b->name != NULL || s == NULL ? b->name : s->name) +
+           length(b->type != NULL || s == NULL ? b->type : s->type);
+}
+
+int nbsessions_room(const struct nbsessions *n, const struct principal *p,
+                    const struct nbsession *s, const struct nbsession_body *body)
+{
+    size_t count = s == NULL, text = text_with(s, body);
+
+    for (const struct nbsession *o = n->first; o != NULL; o = o->next) {
+        if (strcmp(o->owner, p->name) != 0)
+            continue;
+        count++;
+        /* A change under way counts before it is certain. */
+        text += o != s ? text_with(o, &o->change) : 0;
+    }
+    return count <= NBSESSIONS_MAX && text <= NBSESSIONS_TEXT_MAX;
 }
 
 void nbsessions_insert(struct nbsessions *n, struct nbsession *s)
@@ -160,7 +179,7 @@ struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p
     uint8_t random[16];
     struct nbsession *s;
 
-    if (n->count >= NBSESSIONS_ALL_MAX || count_of(n, p) >= NBSESSIONS_MAX ||
+    if (n->count >= NBSESSIONS_ALL_MAX || !nbsessions_room(n, p, NULL, body) ||
         getrandom(random, sizeof random, 0) != sizeof random)
         return NULL;
     s = xcalloc(1, sizeof *s);

@@ -21,6 +21,8 @@ struct kernel;
 enum {
     NBSESSIONS_MAX = 4096,      /* of one principal */
     NBSESSIONS_ALL_MAX = 65536, /* of all */
+    /* Bytes of paths, names and types of one principal: their list is one document. */
+    NBSESSIONS_TEXT_MAX = 512 * 1024,
 };
 
 /* What a body asks for; every field NULL when it is not given. Owned strings. */
@@ -56,6 +58,9 @@ struct nbsession *nbsessions_first(struct nbsessions *n); /* in order of creatio
  * the sessions of those whom it observes. */
 struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
                                  struct nbsession_body *body);
+/* 1 when p has room for what the body says, in the place of s (NULL: of a new one). */
+int nbsessions_room(const struct nbsessions *n, const struct principal *p,
+                    const struct nbsession *s, const struct nbsession_body *body);
 void nbsessions_remove(struct nbsessions *n, struct nbsession *s);
 struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal *p, const char *id);
 struct nbsession *nbsessions_by_path(struct nbsessions *n, const struct principal *p,

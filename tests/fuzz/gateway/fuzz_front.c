@@ -118,6 +118,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             uv_run(loop_uv(loop), UV_RUN_NOWAIT);
     }
     check(server_connections(server) == 0 && fake.clients == 0 && jupyter.calls == 0);
-    check(server->waiting == NULL && server->body_bytes == 0 && server->message_bytes == 0);
+    check(server->waiting == NULL && server->tenants.first == NULL);
+    for (unsigned i = 0; i < TENANT_GOODS; i++)
+        check(server->tenants.all[i] == 0);
     return 0;
 }
