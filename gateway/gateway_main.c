@@ -113,6 +113,7 @@ static void begin_end(struct gateway *g)
     if (g->stopping)
         return;
     g->stopping = 1;
+    prespawn_stop(&g->prespawn);
     log_info("gateway_stopping", "keep=%d", g->settings.keep_kernels);
     g->late = loop_timer_start(g->loop, END_MAX_MS, 0, on_late, g);
     g->front_done = g->front == NULL;
@@ -297,7 +298,8 @@ static void on_adopted(void *arg)
     log_info("gateway_ready", "pid=%d", (int)getpid());
     tell_ready(g);
     if (g->args.first && g->settings.prespawn > 0) {
-        g->prespawn = (struct prespawn){ .sessions = g->sessions,
+        g->prespawn = (struct prespawn){ .loop = g->loop,
+                                         .sessions = g->sessions,
                                          .kernel = g->settings.seed_kernel,
                                          .count = g->settings.prespawn };
         prespawn_start(&g->prespawn);

@@ -39,11 +39,11 @@ def test_a_host_that_is_full_refuses_by_every_route(server_with):
     assert s.request("GET", "/api/kernels").json() == [] == s.request("GET", "/api/sessions").json()
     assert s.request("POST", "/api/kernels", {"name": "none"}).status == 500       # that would not pass
     wait_for(lambda: not has_room(s))
-    m = wait_for(lambda: m if (m := Metrics(s))("admissions_refused_total") == 5 else None)    # two of them prespawned
+    m = wait_for(lambda: m if (m := Metrics(s))("admissions_refused_total") >= 5 else None)    # two of them prespawned
     assert m("admission_open") == 0 and m("ready") == 0 and m("memory_reserve_bytes") == 1 << 44
     assert abs(m("host_memory_available_bytes") - available()) < available() / 2 and m("sessions_limit") == 1024
     assert s.log().count("event=admission_closed lack=memory") == 1
-    assert s.log().count("event=prespawn_failed") == 2
+    assert "event=prespawn_waits kernels=0 of=2" in s.log()
     assert s.request("GET", "/healthz", token=False).status == 200
 
 
@@ -70,9 +70,7 @@ class Ballast:
         self.blocks = []
 
     def take(self, size):
-        block = mmap.mmap(-1, size)
-        for at in range(0, size, mmap.PAGESIZE):
-            block[at] = 1
+        block = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
         self.blocks.append(block)
 
     def drop(self):
@@ -98,6 +96,18 @@ def fill(server, ballast, step):
     raise AssertionError("the host does not fill up")
 
 
+def test_prespawned_kernels_wait_for_room(server_with, ballast):
+    margin = min(1024 * MIB, available() // 3)
+    reserve = (available() - margin) // MIB
+    ballast.take(margin)
+    s = server_with("--memory-reserve-mb", str(reserve), "--prespawn", "2")
+    if "prespawn_waits" not in s.log():         # others gave memory back: nothing to be seen
+        wait_for(lambda: "event=prespawned" in s.log() or "prespawn_waits" in s.log())
+    ballast.drop()
+    wait_for(lambda: len(s.request("GET", "/api/kernels").json()) == 2)
+    wait_for(lambda: "event=prespawned kernels=2 failed=0" in s.log())
+
+
 def test_room_comes_and_goes(server_with, ballast):
     margin = min(1024 * MIB, available() // 3)
     s = server_with("--memory-reserve-mb", str((available() - margin) // MIB))
@@ -105,6 +115,7 @@ def test_room_comes_and_goes(server_with, ballast):
     with Channels(s, kid) as c:
         assert c.run("x = 41").status == "ok"
         fill(s, ballast, margin)
+        ballast.take(margin // 2)           # what the lost sandbox gives back is not enough
         assert_busy(s.request("POST", "/api/kernels", {}))
         assert c.run("x + 1").result == "42"                # who is in stays
         assert s.restart(kid).status == 200                 # and needs no new sandbox
