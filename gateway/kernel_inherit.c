@@ -11,10 +11,16 @@
 #include "noteitem.h"
 #include "seat.h"
 
+enum {
+    SILENT_MS = 1000
+}; /* then clients of silent runs are told that they may have missed something */
+
 static const char restarted[] =
     "\n[holdcell] the gateway was restarted: what it had not delivered or not sent is lost\n";
 static const char gap[] = "\n[holdcell] the gateway was restarted while this cell was under way: "
                           "output from meanwhile may be missing\n";
+static const char no_question[] = "[holdcell] if it asked for input meanwhile, the question is "
+                                  "lost: an interrupt ends the cell\n";
 const char kernel_lost_text[] =
     "the gateway was restarted while this cell was under way, and its end was not seen";
 
@@ -160,6 +166,16 @@ void kernel_tell_gap(struct kernel *k, struct query *q)
     kernel_tell_stream(k, q->header, gap);
 }
 
+/* What is silent still may have begun, and asked while nobody could be asked. */
+static void tell_silent(struct kernel *k, struct query *q)
+{
+    const struct seat *s = seat_by_number(k, q->seat);
+
+    kernel_tell_gap(k, q);
+    if (q->allow_stdin && (s == NULL || s->ask == NULL))
+        kernel_tell_stream(k, q->header, no_question);
+}
+
 void kernel_heard_of(struct kernel *k, struct query *q, int begins)
 {
     if (!q->unheard)
@@ -225,6 +241,31 @@ int kernel_run_is_lost(const struct query *q, uint64_t now)
 
     return q->inherited && (q->unheard || q->replied) && q->probed_ms != 0 &&
            now >= since + RUN_IDLE_GRACE_MS;
+}
+
+/* Whether q may be what its (sub)shell works on: no other run is known to be. */
+static int may_run(const struct kernel *k, const struct query *q)
+{
+    for (const struct query *o = queries_first(k->queries); o != NULL;
+         o = queries_next(k->queries, o)) {
+        if (o != q && o->is_run && o->busy && !run_ended(&o->run) &&
+            strcmp(o->subshell, q->subshell) == 0)
+            return 0;
+    }
+    return q->busy || is_first_of_subshell(k, q);
+}
+
+void kernel_watch_inherited(struct kernel *k, uint64_t now)
+{
+    /* Quiet, so that it is not just between two runs. */
+    if (k->inherited == 0 || now - k->adopted_ms < SILENT_MS || now - k->iopub_ms < SILENT_MS)
+        return;
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->unheard && !q->silence_told && may_run(k, q)) {
+            q->silence_told = 1;
+            tell_silent(k, q);
+        }
+    }
 }
 
 void kernel_end_lost(struct kernel *k, struct query *q)

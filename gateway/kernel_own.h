@@ -174,6 +174,7 @@ void kernel_shell_answered(struct kernel *k, const char *subshell);
 /* It must be over, and its end was missed. */
 extern const char kernel_lost_text[]; /* of the reply to such a run */
 int kernel_run_is_lost(const struct query *q, uint64_t now);
+void kernel_watch_inherited(struct kernel *k, uint64_t now);
 void kernel_end_lost(struct kernel *k, struct query *q);
 void kernel_inheritance_done(struct kernel *k); /* when it is */
 

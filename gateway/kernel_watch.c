@@ -111,6 +111,7 @@ static void on_watch(void *arg)
         else if (is_open_run(q))
             again |= watch_one(k, q, now);
     }
+    kernel_watch_inherited(k, now);
     kernel_inheritance_done(k);
     if (again && k->phase == KERNEL_ALIVE)
         kernel_send_interrupt(k);

@@ -38,8 +38,9 @@ struct query {
     int unheard;             /* and nothing was heard of it since */
     unsigned probes;         /* answers of its (sub)shell that are still to come, then it is over */
     uint64_t probed_ms;      /* when they had come; 0: not yet */
-    int gap_told;            /* its client knows that output may be missing */
-    int counted_out;         /* its run has ended and is no longer counted */
+    int silence_told;
+    int gap_told;    /* its client knows that output may be missing */
+    int counted_out; /* its run has ended and is no longer counted */
     struct run run;
     uint64_t sent_us;      /* CLOCK_MONOTONIC */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */

@@ -84,6 +84,7 @@ void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS])
         at += parts[i].n;
     }
     s->ask = a;
+    (void)kernel_note_now(s->kernel); /* before the client has it; else soon */
 }
 
 /* ---- ends ---- */
