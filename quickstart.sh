@@ -93,12 +93,17 @@ step 6 $steps "Running $notebook in a sandbox"
 }
 clean_up
 
+as=
+[ "$(id -u)" = 0 ] || as='sudo '
 cat <<END
 
-Done in $((SECONDS - began)) s. Your own server and JupyterLab on it:
+Done in $((SECONDS - began)) s. A server of your own:
 
-    sudo build/release/bin/holdcell serve --listen 127.0.0.1:8888 --token MY-TOKEN
+    ${as}build/release/bin/holdcell serve --listen 127.0.0.1:8888 --token MY-TOKEN
 
-    export JUPYTER_GATEWAY_URL=http://127.0.0.1:8888 JUPYTER_GATEWAY_AUTH_TOKEN=MY-TOKEN
-    jupyter lab --gateway-url=http://127.0.0.1:8888
+A notebook in it:
+
+    $client notebooks/run_notebook.py $notebook --url http://127.0.0.1:8888 --token MY-TOKEN
+
+JupyterLab and other clients: docs/CLIENTS.md
 END

@@ -300,13 +300,16 @@ int kgsettings_environment(struct kgsettings *k, struct err *e)
 
 int kgsettings_knows(const char *variable, const char **ret_nearest)
 {
-    unsigned best = 4;
+    /* Of the letters behind KG_ most have to be right: KG_FOO is no slip for KG_IP. */
+    size_t letters = strlen(variable) > 3 ? strlen(variable) - 3 : 0;
+    unsigned best = letters < 8 ? (unsigned)(letters + 2) / 2 : 4;
 
     *ret_nearest = NULL;
     for (size_t i = 0; i < kg_setting_count; i++) {
         if (kg_settings[i].env == NULL)
             continue;
         unsigned d = options_distance(variable, kg_settings[i].env);
+
         if (d == 0)
             return 1;
         if (d < best) {

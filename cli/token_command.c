@@ -32,11 +32,14 @@ enum { SPEC_COUNT = sizeof specs / sizeof specs[0] };
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: holdcell token new --name NAME [--role ROLE] [--observes NAME]\n"
-                "       holdcell token check FILE\n\n"
-                "new makes a random token and prints it, once, and the line for the file of\n"
-                "holdcell serve --principals. The line holds the token's SHA-256, not the token.\n"
-                "check reads such a file as the server does.\n\n");
+    fprintf(to,
+            "usage: holdcell token new --name NAME [--role ROLE] [--observes NAME]\n"
+            "       holdcell token check FILE\n\n"
+            "new makes a random token. It prints the line for the file of holdcell serve\n"
+            "--principals on stdout, and the token, once, on stderr:\n"
+            "    holdcell token new --name alice >> /etc/holdcell/principals\n"
+            "The line holds the token's SHA-256, not the token. check reads such a file as the\n"
+            "server does.\n\n");
     options_help(specs, SPEC_COUNT, to);
     return to == stdout ? 0 : EXIT_USAGE;
 }
@@ -91,11 +94,15 @@ static int new_token(const struct token_options *o)
         rc = write_line(o, token, &line, &e);
     if (rc < 0)
         return failed(&e);
-    printf("token (shown only now): %s\n"
-           "line for the file:      %.*s\n",
-           token, (int)buf_len(&line), (const char *)buf_view(&line).p);
+    /* The line first: a token whose line was lost is of no use. */
+    printf("%.*s\n", (int)buf_len(&line), (const char *)buf_view(&line).p);
+    if (fflush(stdout) != 0) {
+        err_sys(&e, errno, "write the line");
+        return failed(&e);
+    }
+    fprintf(stderr, "token (shown only now): %s\n", token);
     explicit_bzero(token, strlen(token));
-    return fflush(stdout) == 0 ? 0 : 1;
+    return 0;
 }
 
 static int check_file(const char *path)
@@ -108,11 +115,15 @@ static int check_file(const char *path)
     buf_init(&text, SETTINGS_MAX);
     livefiles_add(&files, "principals", "principals", path, LIVEFILE_SECRET);
     int rc = livefiles_read(&files, &text, &e);
-    if (rc == 0)
+    if (rc == 0) {
         rc = principals_parse(t, view_cstr(settings_text(buf_view(&text), "principals", "")), NULL,
                               &e);
+        if (rc < 0)
+            err_wrap(&e, "%.120s", path);
+    }
     if (rc == 0)
-        printf("%s: %zu principals\n", path, principals_count(t));
+        printf("%s: %zu principal%s\n", path, principals_count(t),
+               principals_count(t) == 1 ? "" : "s");
     livefiles_free(&files);
     principals_free(t);
     return rc < 0 ? failed(&e) : 0;

@@ -4,9 +4,9 @@
     run_notebook.py NOTEBOOK --url http://127.0.0.1:8888 [--token T] [--out DIR]
                     [--client kernel|nbclient] [--timeout SECONDS]
 
---client kernel is jupyter_kernel_client, which sends the token. --client nbclient is
-nbclient over jupyter_server's GatewayKernelManager; its WebSocket carries no token,
-so it needs a server without authentication (`holdcell serve --no-auth`).
+--client kernel is jupyter_kernel_client, --client nbclient is nbclient over
+jupyter_server's GatewayKernelManager. The token may be in HOLDCELL_TOKEN instead.
+The packages of tests/requirements/client.txt have to be there.
 
 Writes DIR/NAME.ipynb (executed), DIR/NAME.html and DIR/NAME-1.png, ...
 
@@ -18,6 +18,7 @@ part of the result.
 
 import argparse
 import base64
+import functools
 import os
 import pathlib
 import re
@@ -110,12 +111,18 @@ def run_with_kernel_client(notebook, upload, args, progress):
 
 
 def run_with_nbclient(notebook, upload, args, progress):
+    import websocket
     from jupyter_server.gateway.gateway_client import GatewayClient
     from jupyter_server.gateway.managers import GatewayKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
     GatewayClient.instance().url = args.url
+    if args.token:
+        GatewayClient.instance().auth_token = args.token
+        # Its WebSocket would carry no token.
+        websocket.create_connection = functools.partial(websocket.create_connection,
+                                                        header=[f"Authorization: token {args.token}"])
     if upload:
         notebook.cells.insert(0, nbformat.v4.new_code_cell(upload))
     began = {}
@@ -183,8 +190,7 @@ def explained(error):
     """One line, and what to do about it where that is known."""
     text = str(error) or type(error).__name__
     if "401" in text:
-        return text + "\n(a token is needed: --token or HOLDCELL_TOKEN; " \
-                      "nbclient sends none and needs a --no-auth server)"
+        return text + "\n(a token is needed: --token or HOLDCELL_TOKEN)"
     if "Connection refused" in text or "Max retries" in text:
         return f"nothing answers there\n({text})"
     return text
@@ -193,11 +199,12 @@ def explained(error):
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebook", type=pathlib.Path)
-    parser.add_argument("--url", required=True)
-    parser.add_argument("--token", default=os.environ.get("HOLDCELL_TOKEN", ""))
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out"))
-    parser.add_argument("--client", choices=("kernel", "nbclient"), default="kernel")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for one cell")
+    parser.add_argument("--url", required=True, help="the server, http://127.0.0.1:8888")
+    parser.add_argument("--token", default=os.environ.get("HOLDCELL_TOKEN", ""), help="its token (HOLDCELL_TOKEN)")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("out"), help="folder of the results (out)")
+    parser.add_argument("--client", choices=("kernel", "nbclient"), default="kernel",
+                        help="jupyter_kernel_client (kernel), or nbclient")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one cell (300)")
     return parser.parse_args(argv)
 
 

@@ -49,7 +49,8 @@ mkdir -p "$results"
 
 # What goes in, at the place where it was built: the unit tests know where init lies.
 tree=$work/tree
-mkdir -p "$tree/build/release/bin" "$tree/build/release/tests" "$tree/tests"
+mkdir -p "$tree/build/release/bin" "$tree/build/release/tests" "$tree/tests" "$tree/scripts"
+cp scripts/holdcell.service "$tree/scripts/"
 cp "$build"/bin/* "$tree/build/release/bin/"
 cp "$build"/tests/{zconsole,scripted-kernel} "$tree/build/release/tests/"
 cp -r tests/blackbox tests/vm "$tree/tests/"

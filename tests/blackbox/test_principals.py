@@ -620,7 +620,7 @@ def test_a_new_token_and_its_line_belong_together(tmp_path):
                  ["--name", "hub", "--role", "proxy"]):
         got = holdcell_token("new", *argv)
         assert got.returncode == 0, got
-        token, line = (x.split(": ", 1)[1].strip() for x in got.stdout.splitlines())
+        line, token = got.stdout.rstrip("\n"), got.stderr.split(": ", 1)[1].strip()
         assert json.loads(line)["sha256"] == [digest(token)] and token not in line and len(token) >= 32
         lines.append(line)
     file.write_text("\n".join(lines))
@@ -628,7 +628,7 @@ def test_a_new_token_and_its_line_belong_together(tmp_path):
     assert holdcell_token("check", str(file)).stdout == f"{file}: 3 principals\n"
     file.write_text("\n".join([*lines, lines[0]]))
     got = holdcell_token("check", str(file))
-    assert got.returncode == 2 and "line 4: field 'name': 'carol' is there already" in got.stderr
+    assert got.returncode == 2 and f"{file}: line 4: field 'name': 'carol' is there already" in got.stderr
 
 
 @pytest.mark.parametrize("argv, said", [

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from channels import Channels
-from server import (DEADLINE, Server, V2_ROOT, cgroups_of, descendants_of, group_of, read, status_of,
+from server import (BIN, DEADLINE, ROOT, Server, TOKEN, V2_ROOT, cgroups_of, descendants_of, group_of, read, status_of,
                     wait_for)
 
 pytestmark = pytest.mark.guest
@@ -135,3 +135,61 @@ def test_without_delegation_the_groups_go_below_the_root(unit):
     slot, pids = u.slot(), [u.proc.pid, *descendants_of(u.proc.pid)]
     assert u.stop() == 0
     gone(slot, pids)
+
+
+class Installed(Unit):
+    """scripts/holdcell.service, installed as docs/SERVICE.md says."""
+
+    def __init__(self):
+        super().__init__()
+        self.name = "holdcell.service"
+        os.makedirs("/opt/holdcell/bin", exist_ok=True)
+        os.makedirs("/opt/holdcell/runtime", exist_ok=True)
+        for program in ("holdcell", "holdcell-launcher", "holdcell-init"):
+            shutil.copy(os.path.join(os.path.dirname(BIN), program), "/opt/holdcell/bin/")
+        current = "/opt/holdcell/runtime/current"
+        if not os.path.lexists(current):
+            os.symlink(os.environ["HOLDCELL_RUNTIME"], current)
+        os.makedirs("/etc/holdcell", mode=0o700, exist_ok=True)
+        with open("/etc/holdcell/token", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
+            f.write(TOKEN + "\n")
+        with open("/etc/holdcell/environment", "w") as f:
+            f.write(f"HOLDCELL_LISTEN=unix:/run/holdcell/holdcell.sock,127.0.0.1:{self.port}\n"
+                    f"HOLDCELL_TOKEN_FILE=/etc/holdcell/token\nHOLDCELL_STATE_DIR={self.state}\n"
+                    "HOLDCELL_AUDIT_LOG=/var/log/holdcell/audit\nHOLDCELL_MEMORY_MB=256\n")
+        shutil.copy(f"{ROOT}/scripts/holdcell.service", "/etc/systemd/system/")
+        os.makedirs("/etc/systemd/system/holdcell.service.d", exist_ok=True)
+        with open("/etc/systemd/system/holdcell.service.d/log.conf", "w") as f:
+            f.write(f"[Service]\nStandardError=append:{self.log_path}\n")
+
+    def spawn(self):
+        for words in (["daemon-reload"], ["start", self.name]):
+            got = systemctl(*words)
+            assert got.returncode == 0, got
+        self.proc = Main(self)
+        return self
+
+
+def test_the_unit_file_serves_reloads_outlives_a_full_memory_and_stops_clean():
+    shutil.rmtree("/run/holdcell", ignore_errors=True)      # as after a boot
+    u = Installed()
+    try:
+        u.start()
+        kid = u.start_kernel("python3")
+        assert cell(u, kid, "6 * 7").result == "42"
+        main, slot, pids = u.proc.pid, u.slot(), [u.proc.pid, *descendants_of(u.proc.pid)]
+        assert group_of(u.process("launcher")).endswith("/holdcell.service/holdcell-main")
+        hog = u.start_kernel("python3")
+        with Channels(u, hog) as c:
+            c.run("x = bytearray(1 << 30)")
+        wait_for(lambda: "event=out_of_memory" in u.log())
+        assert systemctl("reload", u.name).returncode == 0
+        wait_for(lambda: "event=signal signo=1" in u.log())
+        assert u.proc.pid == main and cell(u, kid, "2 + 2").result == "4"
+        assert "kernel_create" in read("/var/log/holdcell/audit")
+        assert os.path.exists("/run/holdcell/holdcell.sock")
+        assert systemctl("stop", u.name).returncode == 0
+        assert u.show("Result") == "success"
+        gone(slot, pids)
+    finally:
+        u.close()
