@@ -115,7 +115,8 @@ def test_room_comes_and_goes(server_with, ballast):
     with Channels(s, kid) as c:
         assert c.run("x = 41").status == "ok"
         fill(s, ballast, margin)
-        ballast.take(margin // 2)           # what the lost sandbox gives back is not enough
+        # What the lost sandbox gives back, or others on this machine, is not enough.
+        ballast.take(margin if available() > 8 * margin else margin // 4)
         assert_busy(s.request("POST", "/api/kernels", {}))
         assert c.run("x + 1").result == "42"                # who is in stays
         assert s.restart(kid).status == 200                 # and needs no new sandbox
