@@ -2,16 +2,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "err.h"
 #include "hostids.h"
+#include "keepermsg.h"
 #include "rmtree.h"
 
 #define SLOT_TABLE "/run/holdcell/instances"
+
+enum { DYING_MS = 10000, NAP_MS = 50 };
 
 /* Makes path and its missing parents; mode is that of the last one. */
 static int make_directories(const char *path, mode_t mode, struct err *e)
@@ -72,10 +77,10 @@ static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[64]
     return 1;
 }
 
-static int write_holder(int fd, const char *more, struct err *e)
+static int write_holder(int fd, pid_t pid, const char *more, struct err *e)
 {
     char text[PATH_MAX + 32];
-    int n = snprintf(text, sizeof text, "pid %d\n%s\n", (int)getpid(), more);
+    int n = snprintf(text, sizeof text, "pid %d\n%s\n", (int)pid, more);
 
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
         return err_sys(e, errno, "write lock file");
@@ -118,7 +123,7 @@ static int take_slot(struct instance *i, unsigned last, struct err *e)
             return rc;
         if (rc > 0) {
             i->slot = slot;
-            return write_holder(i->slot_fd, i->state_dir, e);
+            return write_holder(i->slot_fd, getpid(), i->state_dir, e);
         }
     }
     return err_set(e, EAGAIN, "all %d instance slots of this host are taken", HOSTIDS_SLOTS);
@@ -139,29 +144,86 @@ static int make_gateway_dir(int state, struct instance *i, struct err *e)
     return 0;
 }
 
+int instance_hand_to(const struct instance *i, pid_t pid, struct err *e)
+{
+    char slot[32];
+
+    snprintf(slot, sizeof slot, "slot %u", i->slot);
+    return write_holder(i->state_fd, pid, slot, e);
+}
+
+/* The holder is dead: what it left ends in a moment, with the lock. */
+static int is_dying(const char *holder)
+{
+    int pid = 0;
+
+    if (sscanf(holder, "pid %d", &pid) != 1 || pid <= 0)
+        return 0;
+    autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p = { .fd = pidfd, .events = POLLIN }; /* readable: dead, but not reaped */
+    return pidfd < 0 ? errno == ESRCH : poll(&p, 1, 0) > 0;
+}
+
+/* Returns 1 when the lock is ours, 0 when i->keeper is there. */
+static int take_state(struct instance *i, struct err *e)
+{
+    char holder[64];
+
+    for (int waited = 0;; waited += NAP_MS) {
+        int rc = lock_file(i->state_dir_fd, "lock", &i->state_fd, holder, e);
+        if (rc != 0)
+            return rc;
+        rc = takeover_open(i->state_dir_fd, &i->keeper, e);
+        if (rc == -EBUSY)
+            break;
+        if (rc != 0)
+            return rc < 0 ? (err_wrap(e,
+                                      "kernels are kept in '%.80s' and cannot be taken over "
+                                      "(`holdcell stop` ends them)",
+                                      i->state_dir),
+                             rc)
+                          : 0;
+        if (waited >= DYING_MS || !is_dying(holder))
+            break;
+        poll(NULL, 0, NAP_MS);
+    }
+    return err_set(e, EBUSY, "state directory '%s' is in use by another holdcell (%s)",
+                   i->state_dir, holder);
+}
+
+static int open_new(struct instance *i, struct err *e)
+{
+    int rc = take_slot(i, last_slot(i->state_fd), e);
+
+    if (rc == 0 && unlinkat(i->state_dir_fd, KEEPER_SOCKET, 0) < 0 && errno != ENOENT)
+        rc = err_sys(e, errno, "remove '%s/%s'", i->state_dir, KEEPER_SOCKET);
+    return rc < 0 ? rc : make_gateway_dir(i->state_dir_fd, i, e);
+}
+
+static void inherit(struct instance *i)
+{
+    i->slot = i->keeper.slot;
+    i->state_fd = take_fd(&i->keeper.state_fd);
+    i->slot_fd = take_fd(&i->keeper.slot_fd);
+    i->gateway_dir_fd = take_fd(&i->keeper.dir_fd);
+}
+
 int instance_open(const char *state_dir, struct instance *ret, struct err *e)
 {
     struct instance i = INSTANCE_NONE;
-    char holder[64];
-    autoclose int state = -1;
-    int rc = open_state_dir(state_dir, &state, e);
+    int rc = open_state_dir(state_dir, &i.state_dir_fd, e);
 
-    if (rc < 0)
-        return rc;
-    if (realpath(state_dir, i.state_dir) == NULL)
-        return err_sys(e, errno, "state directory '%s'", state_dir);
-    rc = lock_file(state, "lock", &i.state_fd, holder, e);
+    if (rc == 0 && realpath(state_dir, i.state_dir) == NULL)
+        rc = err_sys(e, errno, "state directory '%s'", state_dir);
     if (rc == 0)
-        rc = err_set(e, EBUSY, "state directory '%s' is in use by another holdcell (%s)",
-                     i.state_dir, holder);
-    else if (rc > 0)
-        rc = take_slot(&i, last_slot(i.state_fd), e);
-    if (rc == 0) {
-        snprintf(holder, sizeof holder, "slot %u", i.slot);
-        rc = write_holder(i.state_fd, holder, e);
-    }
-    if (rc == 0)
-        rc = make_gateway_dir(state, &i, e);
+        rc = take_state(&i, e);
+    if (rc > 0)
+        rc = open_new(&i, e);
+    else if (rc == 0)
+        inherit(&i);
+    /* A keeper holds it until it has been taken over. */
+    if (rc == 0 && i.keeper.link == NULL)
+        rc = instance_hand_to(&i, getpid(), e);
     if (rc < 0) {
         instance_close(&i);
         return rc;
@@ -175,5 +237,7 @@ void instance_close(struct instance *i)
     closep(&i->gateway_dir_fd);
     closep(&i->slot_fd);
     closep(&i->state_fd);
+    closep(&i->state_dir_fd);
+    takeover_close(&i->keeper);
     *i = INSTANCE_NONE;
 }

@@ -74,8 +74,12 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "--settings-fd=4");
     add(&a, "--ready-fd=5");
     add(&a, "--dir-fd=6");
+    add(&a, "--slot-fd=7");
+    add(&a, "--state-fd=8");
+    add(&a, "--state-dir-fd=9");
+    add(&a, "--control-fd=10");
     if (c->more_listen_count > 0) {
-        add(&a, "--more-listen-fd=9");
+        add(&a, "--more-listen-fd=11");
         add(&a, "--more-listen-count=%u", c->more_listen_count);
     }
     if (o->audit_log != NULL)

@@ -12,6 +12,7 @@ static const struct command {
     const char *help; /* NULL: for our own programs, not shown */
 } commands[] = {
     { "serve", command_serve, "serve kernels over HTTP and WebSocket; `holdcell serve --help`" },
+    { "stop", command_stop, "end kernels that `serve --on-exit keep` left without a server" },
     { "token", command_token, "make a token for a principal; check a file of principals" },
     { "audit", command_audit, "verify the chain of an audit file" },
     { "version", command_version, "tell commit, libraries and build" },

@@ -36,6 +36,7 @@ struct server {
     int ready_pipe[2];
     char *kernel_path; /* owned: the whole list, absolute */
     char *announce;    /* owned */
+    int other_runtime; /* 1: kept kernels have another one than this program's */
 };
 
 /* Those options that name a file which is read again at SIGHUP. */
@@ -181,6 +182,18 @@ static int try_audit_log(const struct serve_options *o, struct err *e)
     return o->audit_log != NULL ? auditfile_open(o->audit_log, &fd, e) : 0;
 }
 
+/* Kernels that were kept restart in their sandboxes, which have theirs mounted: without an
+ * option it is that one for all. */
+static void choose_runtime(struct server *s)
+{
+    const struct takeover *keeper = &s->instance.keeper;
+
+    if (keeper->link == NULL || s->options.runtime != NULL)
+        return;
+    s->other_runtime = strcmp(s->siblings.runtime, keeper->runtime) != 0;
+    snprintf(s->siblings.runtime, sizeof s->siblings.runtime, "%s", keeper->runtime);
+}
+
 static int prepare(struct server *s, struct err *e)
 {
     int rc = check_exposure(&s->options, e);
@@ -196,11 +209,13 @@ static int prepare(struct server *s, struct err *e)
         return rc;
     rc = siblings_find(s->options.runtime, &s->siblings, e);
     if (rc == 0)
-        rc = kernelpath_complete(s->options.kernel_path, s->siblings.runtime, &s->kernel_path, e);
-    if (rc == 0)
         rc = open_sockets(s, e);
     if (rc == 0)
         rc = open_state(s, e);
+    if (rc == 0)
+        choose_runtime(s);
+    if (rc == 0)
+        rc = kernelpath_complete(s->options.kernel_path, s->siblings.runtime, &s->kernel_path, e);
     if (rc == 0)
         rc = write_settings(s, e);
     if (rc == 0)
@@ -243,14 +258,24 @@ static int run(struct server *s)
     const struct supervise_plan plan = {
         .argv = argv,
         .sweep_argv = sweep_argv,
-        .fds = { s->listen.at[0].fd, s->reload.read_fd, s->ready_pipe[1],
-                 s->instance.gateway_dir_fd, s->instance.slot_fd, s->instance.state_fd,
-                 s->listen.at[1].fd, s->listen.at[2].fd, s->listen.at[3].fd },
-        .fd_count = 6 + s->listen.count - 1, /* what is behind it is not open */
+        .fds = { [SUPERVISE_LISTEN] = s->listen.at[0].fd,
+                 [SUPERVISE_SETTINGS] = s->reload.read_fd,
+                 [SUPERVISE_READY] = s->ready_pipe[1],
+                 [SUPERVISE_DIR] = s->instance.gateway_dir_fd,
+                 [SUPERVISE_SLOT] = s->instance.slot_fd,
+                 [SUPERVISE_STATE] = s->instance.state_fd,
+                 [SUPERVISE_STATE_DIR] = s->instance.state_dir_fd,
+                 [SUPERVISE_CONTROL] = -1,
+                 [SUPERVISE_MORE] = s->listen.at[1].fd,
+                 s->listen.at[2].fd,
+                 s->listen.at[3].fd },
+        .fd_count = SUPERVISE_MORE + s->listen.count - 1, /* what is behind it is not open */
         .ready_fd = s->ready_pipe[0],
         .announce = s->announce,
         .reload = &s->reload,
         .pass_hangup = s->options.audit_log != NULL,
+        .instance = &s->instance,
+        .keep = strcmp(s->options.on_exit, "keep") == 0,
     };
     /* The token would be in it. One byte, not zero: see sandbox/rlimits.c; below 0 init
      * could not set that limit for the kernels. */
@@ -302,6 +327,8 @@ int command_serve(int argc, char **argv)
         setup_log(&s.options);
         serve_options_warn();
         warn_of_missing_kernels(&s);
+        if (s.other_runtime)
+            log_warn("runtime_of_kept_kernels", "path=\"%s\"", s.siblings.runtime);
         status = run(&s);
     }
     server_free(&s);

@@ -128,7 +128,8 @@ static const struct option_spec specs[] = {
     NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process (4096)"),
     NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
            "memory that new sessions leave free on the host (512, or 5 % of it)"),
-    TEXT("on-exit", "stop", on_exit, "kernels end with the server, the only value so far"),
+    TEXT("on-exit", "WORD", on_exit,
+         "kernels when the server ends: stop, or keep for the next one (stop)"),
 
     GROUP("Limits of output"),
     NUMBER("iopub-msg-rate", "N", iopub_msg_rate, 0, 1000000000,
@@ -328,10 +329,9 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         rc = choose_listen(&r, ret, e);
     if (rc < 0)
         return rc;
-    if (strcmp(ret->on_exit, "keep") == 0)
-        return err_set(e, EINVAL, "option --on-exit: 'keep' is not supported yet");
-    if (strcmp(ret->on_exit, "stop") != 0)
-        return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop'", ret->on_exit);
+    if (strcmp(ret->on_exit, "stop") != 0 && strcmp(ret->on_exit, "keep") != 0)
+        return err_set(e, EINVAL, "option --on-exit: '%.32s' is not 'stop' or 'keep'",
+                       ret->on_exit);
     if (ret->audit_required && ret->audit_log == NULL)
         return err_set(e, EINVAL, "option --audit-required needs --audit-log");
     rc = check_values(&r, ret, e);

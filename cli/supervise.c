@@ -10,12 +10,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../kernel-launcher/link.h"
 #include "children.h"
 #include "err.h"
+#include "instance.h"
+#include "keepermsg.h"
 #include "log.h"
 #include "reload.h"
 #include "spawn.h"
@@ -34,8 +39,12 @@ static const unsigned backoff_ms[] = { 0, 100, 500, 1000, 2000, 5000 };
 struct supervisor {
     const struct supervise_plan *plan;
     int signal_fd;
-    pid_t launcher; /* 0 while none runs */
+    pid_t launcher;       /* 0 while none runs */
+    int launcher_pidfd;   /* owned; of one that is no child of ours (a keeper), else -1 */
+    struct link *control; /* owned: to the launcher; NULL while none runs */
+    int ended_well;       /* it said so */
     int ready, stopping, status;
+    int keeping, kept;  /* KEEP was said; KEPT was answered */
     int hangup_ignored; /* by nohup(1) */
     int dirty;          /* a launcher did not end by itself: its sandboxes and groups may remain */
     unsigned deaths;    /* in a row */
@@ -53,23 +62,77 @@ static uint64_t now_ms(void)
 static int start_launcher(struct supervisor *s)
 {
     struct err e = { 0 };
-    int pid = spawn_program(s->plan->argv, s->plan->fds, s->plan->fd_count, &e);
+    int fds[SUPERVISE_FDS_MAX], sockets[2], pid;
 
     s->started_ms = now_ms();
+    memcpy(fds, s->plan->fds, sizeof fds);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
+        pid = err_sys(&e, errno, "socketpair");
+    } else {
+        fds[SUPERVISE_CONTROL] = sockets[1];
+        pid = spawn_program(s->plan->argv, fds, s->plan->fd_count, &e);
+        close(sockets[1]);
+    }
     if (pid < 0) {
+        if (fds[SUPERVISE_CONTROL] >= 0)
+            close(sockets[0]);
         log_error("launcher_not_started", "text=\"%s\"", e.msg);
         return pid;
     }
+    s->control = link_new(sockets[0]);
     s->launcher = pid;
+    s->ended_well = 0;
     log_info("launcher_started", "pid=%d", pid);
     return 0;
 }
 
+/* The keeper of an earlier server's kernels is the launcher from now on. */
+static int adopt_launcher(struct supervisor *s)
+{
+    struct takeover *t = &s->plan->instance->keeper;
+    const int *from = s->plan->fds;
+    int fds[SUPERVISE_FDS_MAX] = {
+        [KEEPER_LISTEN_FD] = from[SUPERVISE_LISTEN],
+        [KEEPER_SETTINGS_FD] = from[SUPERVISE_SETTINGS],
+        [KEEPER_READY_FD] = from[SUPERVISE_READY],
+        [KEEPER_STDERR_FD] = STDERR_FILENO,
+    };
+    unsigned more = s->plan->fd_count - SUPERVISE_MORE;
+    struct err e = { 0 };
+
+    for (unsigned i = 0; i < more; i++)
+        fds[KEEPER_MORE_FD + i] = from[SUPERVISE_MORE + i];
+    s->started_ms = now_ms();
+    if (takeover_attach(t, s->plan->argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
+        log_error("not_taken_over", "text=\"%s\"", e.msg);
+        return -1;
+    }
+    s->control = take_ptr(t->link);
+    s->launcher_pidfd = take_fd(&t->pidfd);
+    s->launcher = t->pid;
+    if (instance_hand_to(s->plan->instance, getpid(), &e) < 0)
+        log_warn("lock_file", "text=\"%s\"", e.msg);
+    log_info("launcher_taken_over", "pid=%d", (int)s->launcher);
+    return 0;
+}
+
+/* A child that is not reaped keeps its number; a keeper need not. */
+static void signal_launcher(const struct supervisor *s, int signo)
+{
+    if (s->launcher_pidfd >= 0)
+        syscall(SYS_pidfd_send_signal, s->launcher_pidfd, signo, NULL, 0);
+    else if (s->launcher > 0)
+        kill(s->launcher, signo);
+}
+
+/* status: of wait(2). */
 static void launcher_ended(struct supervisor *s, int status)
 {
     int clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
     s->launcher = 0;
+    closep(&s->launcher_pidfd);
+    s->control = link_free(s->control);
     s->ended_ms = now_ms();
     if (s->ended_ms - s->started_ms >= HEALTHY_MS)
         s->deaths = 0;
@@ -97,13 +160,24 @@ static void reap(struct supervisor *s)
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         if (pid == s->launcher)
             launcher_ended(s, status);
-        else if (reload_reaped(s->plan->reload, pid, status) && s->launcher > 0)
-            kill(s->launcher, SIGHUP); /* it passes the word on to the gateway */
+        else if (reload_reaped(s->plan->reload, pid, status))
+            signal_launcher(s, SIGHUP); /* it passes the word on to the gateway */
     }
+}
+
+static void say_keep(struct supervisor *s)
+{
+    const struct keeper_count body = { 0 };
+
+    link_post(s->control, keeper_request_spec(KEEPER_KEEP), 1, 0, &body, NULL, 0);
 }
 
 static void begin_stop(struct supervisor *s, int status)
 {
+    if (s->stopping && s->keeping && s->control != NULL) {
+        say_keep(s); /* a second signal: it kills its gateway; the kernels stay */
+        return;
+    }
     if (s->stopping) { /* a second signal: no more patience */
         s->stop_by_ms = now_ms();
         return;
@@ -111,8 +185,70 @@ static void begin_stop(struct supervisor *s, int status)
     s->stopping = 1;
     s->status = status;
     s->stop_by_ms = now_ms() + STOP_MS;
-    if (s->launcher > 0)
-        kill(s->launcher, SIGTERM);
+    /* A server that does not come up ends no kernels of an earlier one. */
+    s->keeping = s->plan->keep || (s->launcher_pidfd >= 0 && !s->ready);
+    if (s->keeping && s->control != NULL)
+        say_keep(s);
+    else
+        signal_launcher(s, SIGTERM);
+}
+
+/* ---- what the launcher says ---- */
+
+static void told_kept(struct supervisor *s, const struct keeper_count *body)
+{
+    struct err e = { 0 };
+
+    if (instance_hand_to(s->plan->instance, s->launcher, &e) < 0)
+        log_warn("lock_file", "text=\"%s\"", e.msg);
+    log_info("kernels_kept", "sessions=%u keeper=%d", body->sessions, (int)s->launcher);
+    if (!s->stopping && body->failed)
+        log_error("gateway_does_not_start", "note=\"the kernels stay kept\"");
+    if (!s->stopping)
+        s->status = 1;
+    s->stopping = s->kept = 1;
+}
+
+static void take_packet(struct supervisor *s, const struct link_packet *p)
+{
+    const struct msg_spec *spec = keeper_answer_spec(p->head.verb);
+    union {
+        struct keeper_count count;
+        struct keeper_error error;
+    } body;
+    struct err e = { 0 };
+
+    if (spec == NULL || p->head.fds != 0 || msg_decode(spec, &p->head, p->bytes, &body, &e) < 0)
+        return;
+    if (p->head.verb == KEEPER_KEPT)
+        told_kept(s, &body.count);
+    else if (p->head.verb == KEEPER_ENDED)
+        s->ended_well = body.count.failed == 0;
+    if (p->head.verb != KEEPER_ERROR || !s->keeping)
+        return;
+    log_error("not_kept", "text=\"%.*s\"", (int)body.error.text.n, (const char *)body.error.text.p);
+    s->keeping = 0;
+    s->status = 1;
+    signal_launcher(s, SIGTERM);
+}
+
+static void read_control(struct supervisor *s)
+{
+    struct link_packet p;
+
+    while (s->control != NULL && link_receive(s->control, &p) > 0) {
+        take_packet(s, &p);
+        link_packet_close(&p);
+    }
+    if (s->control != NULL && link_broken(s->control) != NULL)
+        s->control = link_free(s->control); /* its end is told by its process */
+}
+
+/* A launcher that is no child cannot be reaped: what it said last is all we know. */
+static void keeper_ended(struct supervisor *s)
+{
+    read_control(s);
+    launcher_ended(s, s->ended_well ? 0 : SIGKILL);
 }
 
 static void read_signals(struct supervisor *s)
@@ -127,8 +263,8 @@ static void read_signals(struct supervisor *s)
             if (!s->stopping)
                 reload_begin(s->plan->reload);
             /* A file was rotated: the gateway asks the launcher for the new one. */
-            if (!s->stopping && s->plan->pass_hangup && s->launcher > 0)
-                kill(s->launcher, SIGHUP);
+            if (!s->stopping && s->plan->pass_hangup)
+                signal_launcher(s, SIGHUP);
         } else if (info.ssi_signo != SIGHUP || !s->hangup_ignored) {
             begin_stop(s, 0); /* SIGHUP of the kernel: the terminal is gone */
         }
@@ -188,7 +324,7 @@ static int step(struct supervisor *s)
         if (now < s->stop_by_ms)
             return (int)(s->stop_by_ms - now);
         log_error("launcher_killed", "pid=%d reason=\"did not end in time\"", (int)s->launcher);
-        kill(s->launcher, SIGKILL);
+        signal_launcher(s, SIGKILL);
         s->stop_by_ms = now + STOP_MS;
         return STOP_MS;
     }
@@ -209,7 +345,7 @@ static void finish(struct supervisor *s)
         poll(NULL, 0, POLL_ORPHANS_MS);
     if (!s->dirty)
         return;
-    int pid = spawn_program(s->plan->sweep_argv, s->plan->fds, s->plan->fd_count, &e);
+    int pid = spawn_program(s->plan->sweep_argv, s->plan->fds, SUPERVISE_STATE + 1, &e);
     if (pid < 0) {
         log_error("sweep_failed", "text=\"%s\"", e.msg);
         return;
@@ -245,9 +381,39 @@ static void protect_from_oom(void)
         return;
 }
 
+static int turn(struct supervisor *s)
+{
+    struct pollfd p[] = {
+        { .fd = s->signal_fd, .events = POLLIN },
+        { .fd = s->plan->ready_fd, .events = POLLIN },
+        { .fd = s->launcher_pidfd, .events = POLLIN },
+        { .fd = s->control != NULL ? link_fd(s->control) : -1,
+          .events = s->control != NULL ? link_events(s->control) : 0 },
+    };
+    int timeout = step(s);
+
+    if (s->launcher_pidfd != p[2].fd || (s->control == NULL) != (p[3].fd < 0))
+        return 0; /* another launcher */
+    if (poll(p, 4, timeout) < 0 && errno != EINTR) {
+        log_error("supervisor", "poll=\"%s\"", strerror(errno));
+        return -1;
+    }
+    if (p[1].revents & POLLIN)
+        read_ready(s);
+    if (p[3].revents & POLLOUT)
+        link_flush(s->control);
+    if (p[3].revents & ~POLLOUT)
+        read_control(s);
+    if (p[2].revents & POLLIN)
+        keeper_ended(s);
+    if (p[0].revents & POLLIN)
+        read_signals(s);
+    return 0;
+}
+
 int supervise(const struct supervise_plan *plan)
 {
-    struct supervisor s = { .plan = plan };
+    struct supervisor s = { .plan = plan, .launcher_pidfd = -1 };
     struct sigaction hangup;
     autoclose int signal_fd = open_signals();
 
@@ -259,22 +425,15 @@ int supervise(const struct supervise_plan *plan)
         log_error("supervisor", "text=\"%s\"", strerror(errno));
         return 1;
     }
-    if (start_launcher(&s) < 0)
+    if ((plan->instance->keeper.link != NULL ? adopt_launcher(&s) : start_launcher(&s)) < 0)
         return 1;
-    while (s.launcher != 0 || !s.stopping) {
-        struct pollfd p[] = { { .fd = signal_fd, .events = POLLIN },
-                              { .fd = plan->ready_fd, .events = POLLIN } };
-        int timeout = step(&s);
-
-        if (poll(p, 2, timeout) < 0 && errno != EINTR) {
-            log_error("supervisor", "poll=\"%s\"", strerror(errno));
+    while (!s.kept && (s.launcher != 0 || !s.stopping)) {
+        if (turn(&s) < 0)
             return 1;
-        }
-        if (p[1].revents & POLLIN)
-            read_ready(&s);
-        if (p[0].revents & POLLIN)
-            read_signals(&s);
     }
-    finish(&s);
+    if (!s.kept)
+        finish(&s);
+    s.control = link_free(s.control);
+    closep(&s.launcher_pidfd);
     return s.status;
 }

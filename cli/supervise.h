@@ -9,6 +9,20 @@
 
 enum { SUPERVISE_FIRST_FD = 3, SUPERVISE_FDS_MAX = 12 };
 
+/* Places in supervise_plan.fds; listening sockets beside the first come behind them. */
+enum supervise_fd {
+    SUPERVISE_LISTEN,
+    SUPERVISE_SETTINGS,
+    SUPERVISE_READY,
+    SUPERVISE_DIR,
+    SUPERVISE_SLOT,
+    SUPERVISE_STATE,
+    SUPERVISE_STATE_DIR,
+    SUPERVISE_CONTROL, /* filled in: the launcher's end of the socket between the two */
+    SUPERVISE_MORE
+};
+
+struct instance;
 struct reload;
 
 struct supervise_plan {
@@ -20,10 +34,13 @@ struct supervise_plan {
     const char *announce;  /* printed on stdout then, once */
     int pass_hangup;       /* 1: SIGHUP goes on to the launcher, whatever the reload says */
     struct reload *reload; /* what SIGHUP brings (borrowed) */
+    /* (borrowed) Its keeper, if any, becomes the first launcher. */
+    struct instance *instance;
+    int keep; /* 1: SIGTERM leaves the kernels to a keeper */
 };
 
 /* Returns the exit status of `holdcell serve`: 0 after SIGTERM or SIGINT, 1 when
- * the first start failed. */
+ * the first start failed. A start that fails on top of kept kernels leaves them kept. */
 int supervise(const struct supervise_plan *plan);
 
 #endif

@@ -78,8 +78,11 @@ static int harden(struct err *e)
 
 static void end_when_done(struct gateway *g)
 {
-    if (g->front_done && g->sessions_done)
-        loop_stop(g->loop);
+    if (!g->front_done || !g->sessions_done)
+        return;
+    if (g->settings.keep_kernels)
+        sessions_note(g->sessions); /* for the gateway of the next server */
+    loop_stop(g->loop);
 }
 
 static void on_front_done(void *arg)
@@ -420,8 +423,11 @@ int gateway_main(const struct gateway_args *args)
     }
     loop_run(g.loop);
     audit_stop();
-    if (g.front_done && g.sessions_done)
+    int keeps = g.stopping && g.settings.keep_kernels;
+    if (g.front_done && g.sessions_done && !keeps)
         clean_up(&g);
     log_info("gateway_ended", "status=%d", g.status);
+    if (keeps) /* giving kernels back would take their sockets away */
+        _exit(g.status);
     return g.status;
 }

@@ -257,3 +257,11 @@ void kernel_noted(struct kernel *k)
     k->note_awaited = 0;
     seats_release(k);
 }
+
+void sessions_note(struct sessions *s)
+{
+    for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k)) {
+        if (k->phase < KERNEL_STOPPING)
+            kernel_note(k);
+    }
+}

@@ -62,6 +62,8 @@ void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg);
 
 /* Ends every kernel (restarts stop first), then done. For SIGTERM. */
 void sessions_shutdown(struct sessions *s, void (*done)(void *arg), void *arg);
+/* Tells the launcher all that the next gateway has to know of the kernels. */
+void sessions_note(struct sessions *s);
 
 struct kernel_request {
     const char *kernel_id; /* UUID to use, or NULL; one that lives already is returned as it is */

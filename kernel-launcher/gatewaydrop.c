@@ -42,7 +42,7 @@ static int place_fds(const struct gateway_config *c, int link_fd, int *status_fd
 
     for (unsigned i = 0; i < LISTEN_MORE_MAX; i++)
         from[GATEWAY_MORE_LISTEN_FD - GATEWAY_LAUNCHER_FD + i] =
-            i < c->more_listen_count ? c->more_listen_fd + (int)i : null_fd;
+            i < c->more_listen_count ? c->more_listen_fds[i] : null_fd;
     from[EXE_FD - GATEWAY_LAUNCHER_FD] = c->exe_fd;
     from[STATUS_FD - GATEWAY_LAUNCHER_FD] = *status_fd;
     if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(2, 1) < 0)

@@ -89,7 +89,7 @@ int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, str
     autoclose int read_end = status[0];
     autoclose int write_end = status[1];
     own.restarts = g->starts;
-    own.first = !g->spoke;
+    own.first = !g->spoke && !g->inherited;
     pid_t pid = fork();
     if (pid < 0)
         return err_sys(e, errno, "fork");

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "cleanup.h"
+#include "settings.h"
 
 struct err;
 struct link;
@@ -19,10 +20,10 @@ struct gateway_config {
                        * replaced, and no directory on its path must be open to the gateway's id */
     const char *name; /* argv[0] */
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
-    int more_listen_fd;                           /* the first of the further listening sockets */
+    int more_listen_fds[LISTEN_MORE_MAX];         /* further listening sockets */
     unsigned more_listen_count;
     uid_t uid;         /* uid and gid */
-    int first;         /* set by gatewayproc_start(): none of them has asked for anything yet */
+    int first;         /* set by gatewayproc_start(): no sandbox can be there */
     unsigned restarts; /* filled in at each start */
 };
 
@@ -36,6 +37,7 @@ struct gatewayproc {
     uint64_t due_ms;  /* of the next start */
     uint64_t kill_ms; /* when to kill one that closed its link but lives on; 0: no need */
     int spoke;        /* a valid request came from one of them */
+    int inherited;    /* the sandboxes of an earlier server may be there */
 };
 
 void gatewayproc_init(struct gatewayproc *g);

@@ -36,16 +36,24 @@ static void forget_stops(struct launcher *l)
     }
 }
 
+/* One that never gets as far as asking will not do so the next time either. Sandboxes of an
+ * earlier server wait for a better one. */
+static void give_up(struct launcher *l, uint64_t now)
+{
+    log_error("gateway_does_not_start", "tries=%u", l->gateway.deaths);
+    if (l->gateway.inherited && keeper_begin(l, now, NULL) == 0)
+        return;
+    l->failed = 1;
+    launcher_stop(l);
+}
+
 static void gone(struct launcher *l, uint64_t now)
 {
     forget_stops(l);
-    /* One that never gets as far as asking will not do so the next time either. */
-    if (!l->gateway.spoke && l->gateway.deaths >= SILENT_DEATHS_MAX &&
-        l->state == LAUNCHER_SERVING) {
-        log_error("gateway_does_not_start", "tries=%u", l->gateway.deaths);
-        l->failed = 1;
-        launcher_stop(l);
-    }
+    if (!l->gateway.spoke && l->gateway.deaths >= SILENT_DEATHS_MAX && l->state == LAUNCHER_SERVING)
+        give_up(l, now);
+    if (l->state == LAUNCHER_KEEPING)
+        keeper_kept(l, now);
     if (l->state != LAUNCHER_STOPPING)
         return;
     l->state = LAUNCHER_CLEARING;
@@ -89,7 +97,7 @@ void gatewaywatch_exited(struct launcher *l, int status, uint64_t now)
 
     take_the_last(l);
     gatewayproc_ended(&l->gateway, now);
-    if (l->state == LAUNCHER_STOPPING && code == 0)
+    if ((l->state == LAUNCHER_STOPPING || l->state == LAUNCHER_KEEPING) && code == 0)
         log_info("gateway_exited", "exit=0");
     else
         log_error("gateway_exited", "exit=%d signal=%d", code, signo);
@@ -128,7 +136,7 @@ void gatewaywatch_check(struct launcher *l, uint64_t now)
 
 void launcher_stop(struct launcher *l)
 {
-    if (l->state != LAUNCHER_SERVING)
+    if (l->state == LAUNCHER_STOPPING || l->state == LAUNCHER_CLEARING)
         return;
     l->state = LAUNCHER_STOPPING;
     l->stop_by_ms = clock_ms() + STOP_GATEWAY_MS;

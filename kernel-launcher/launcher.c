@@ -18,10 +18,15 @@
 #include "log.h"
 #include "sandbox.h"
 
-enum { FIXED_POLLS = 3 }; /* signals, link, gateway's pidfd */
+enum { FIXED_POLLS = 3 + KEEPER_POLLS }; /* signals, link, gateway's pidfd, keeper's */
 
-void launcher_init(struct launcher *l, const struct launcher_config *config,
-                   struct sandbox_host *host)
+/* A session: its memory events, its init, its kernels. */
+static size_t room_for(unsigned sessions_max)
+{
+    return FIXED_POLLS + (size_t)sessions_max * (2 + LAUNCH_KERNELS_MAX);
+}
+
+void launcher_init(struct launcher *l, struct launcher_config *config, struct sandbox_host *host)
 {
     *l = (struct launcher){
         .config = config,
@@ -31,8 +36,18 @@ void launcher_init(struct launcher *l, const struct launcher_config *config,
     };
     sessions_init(&l->sessions, config->sessions_max);
     gatewayproc_init(&l->gateway);
-    /* A session: its memory events, its init, its kernels. */
-    l->polled_room = FIXED_POLLS + (size_t)config->sessions_max * (2 + LAUNCH_KERNELS_MAX);
+    keeper_init(&l->keeper, &config->keeper);
+    l->polled_room = room_for(config->sessions_max);
+    l->polled = xcalloc(l->polled_room, sizeof *l->polled);
+}
+
+void launcher_grow(struct launcher *l, unsigned sessions_max)
+{
+    sessions_grow(&l->sessions, sessions_max);
+    if (room_for(l->sessions.max) <= l->polled_room)
+        return;
+    free(l->polled);
+    l->polled_room = room_for(l->sessions.max);
     l->polled = xcalloc(l->polled_room, sizeof *l->polled);
 }
 
@@ -41,13 +56,25 @@ void launcher_free(struct launcher *l)
     gatewayproc_kill(&l->gateway);
     closep(&l->gateway.pidfd);
     closep(&l->signal_fd);
+    keeper_free(l);
     free(l->polled);
     sessions_free(&l->sessions);
 }
 
+/* Not SIG_IGN, which our children would inherit: a handler is gone after exec. */
+static void on_broken_pipe(int signo)
+{
+    (void)signo;
+}
+
 int launcher_open(struct launcher *l, struct err *e)
 {
+    const struct sigaction broken_pipe = { .sa_handler = on_broken_pipe };
     sigset_t set;
+
+    /* Who read our log may go while sessions live on. */
+    if (sigaction(SIGPIPE, &broken_pipe, NULL) < 0)
+        return err_sys(e, errno, "SIGPIPE");
 
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -67,14 +94,14 @@ int launcher_open(struct launcher *l, struct err *e)
 void launcher_event(struct launcher *l, unsigned verb, const void *body)
 {
     if (l->gateway.link != NULL)
-        link_send(l->gateway.link, launch_event_spec(verb), 0, 0, body, NULL, 0);
+        link_post(l->gateway.link, launch_event_spec(verb), 0, 0, body, NULL, 0);
 }
 
 void launcher_answer(struct launcher *l, unsigned verb, uint64_t request, const void *body,
                      const int *fds, unsigned fd_count)
 {
     if (l->gateway.link != NULL)
-        link_send(l->gateway.link, launch_answer_spec(verb), request, 0, body, fds, fd_count);
+        link_post(l->gateway.link, launch_answer_spec(verb), request, 0, body, fds, fd_count);
 }
 
 void launcher_answer_error(struct launcher *l, unsigned verb, uint64_t request, int code,
@@ -83,7 +110,7 @@ void launcher_answer_error(struct launcher *l, unsigned verb, uint64_t request, 
     struct launch_error body = { .verb = verb, .text = view_cstr(text != NULL ? text : "") };
 
     if (l->gateway.link != NULL)
-        link_send(l->gateway.link, launch_answer_spec(LAUNCH_ERROR), request, code, &body, NULL, 0);
+        link_post(l->gateway.link, launch_answer_spec(LAUNCH_ERROR), request, code, &body, NULL, 0);
 }
 
 void launcher_answer_stops(struct launcher *l, struct stops *stops, uint64_t sandbox, int code,
@@ -196,6 +223,8 @@ static size_t fill_polls(struct launcher *l)
     add_poll(l, &n, l->signal_fd, POLLIN);
     add_poll(l, &n, link != NULL ? link_fd(link) : -1, link != NULL ? link_events(link) : 0);
     add_poll(l, &n, l->gateway.pidfd, POLLIN);
+    keeper_fill_polls(l, &l->polled[n]);
+    n += KEEPER_POLLS;
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
@@ -308,7 +337,10 @@ static int serve_clock(struct launcher *l, int timeout, uint64_t now)
             gatewaywatch_start(l, now);
         timeout = sooner(timeout, g->pid == 0 ? g->due_ms : now, now);
     }
-    if (l->state == LAUNCHER_STOPPING)
+    uint64_t keeper = keeper_check(l, now);
+    if (keeper != 0)
+        timeout = sooner(timeout, keeper, now);
+    if (l->state == LAUNCHER_STOPPING || l->state == LAUNCHER_KEEPING)
         timeout = sooner(timeout, gatewaywatch_hurry(l, now), now);
     return l->state == LAUNCHER_CLEARING ? sooner(timeout, l->stop_by_ms, now) : timeout;
 }
@@ -345,11 +377,15 @@ int launcher_turn(struct launcher *l, int timeout_ms)
     now = clock_ms();
     forgive(l, now - before, timeout);
     short gateway_events = l->polled[1].revents;
+    short keeper_events[KEEPER_POLLS];
+    for (unsigned i = 0; i < KEEPER_POLLS; i++)
+        keeper_events[i] = l->polled[FIXED_POLLS - KEEPER_POLLS + i].revents;
     serve_memory_events(l, now);
     if (l->polled[0].revents & POLLIN)
         read_signals(l);
     reap(l, now);
     if (l->gateway.link != NULL && gateway_events != 0)
         gatewaywatch_serve(l, gateway_events);
+    keeper_serve(l, keeper_events, now);
     return 1;
 }

@@ -8,13 +8,15 @@
 
 #include "admission.h"
 #include "gatewayproc.h"
+#include "keeper.h"
 #include "session.h"
 
 struct err;
 struct pollfd;
 struct sandbox_host;
 
-/* Fixed at start; strings are borrowed from the command line. */
+/* Fixed at start, until another server takes the sandboxes over (keeper.h); strings are
+ * borrowed from the command line. */
 struct launcher_config {
     const char *kernel_path; /* ':'-list */
     const char *audit_log;   /* path; NULL: none */
@@ -26,19 +28,23 @@ struct launcher_config {
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     struct gateway_config gateway;
+    struct keeper_config keeper;
 };
 
 enum launcher_state {
     LAUNCHER_SERVING = 1,
     LAUNCHER_STOPPING = 2, /* SIGTERM came: the gateway winds down, nothing new starts */
     LAUNCHER_CLEARING = 4, /* the gateway is gone: every session ends */
+    LAUNCHER_KEEPING = 8,  /* the gateway winds down, the sessions stay */
+    LAUNCHER_KEPT = 16,    /* no gateway and no supervisor, until another server comes */
 };
 
 struct launcher {
-    const struct launcher_config *config;
-    struct sandbox_host *host; /* owned by launcher_main */
+    struct launcher_config *config; /* owned by launcher_main */
+    struct sandbox_host *host;      /* owned by launcher_main */
     struct sessions sessions;
     struct gatewayproc gateway;
+    struct keeper keeper;
     enum launcher_state state;
     enum admission_lack lack; /* that was told last */
     uint64_t stop_by_ms;      /* of the present state, when it is not SERVING */
@@ -48,8 +54,7 @@ struct launcher {
     size_t polled_room;
 };
 
-void launcher_init(struct launcher *l, const struct launcher_config *config,
-                   struct sandbox_host *host);
+void launcher_init(struct launcher *l, struct launcher_config *config, struct sandbox_host *host);
 void launcher_free(struct launcher *l);
 
 /* Blocks the signals it serves; 0 or a negative code. */
@@ -58,7 +63,8 @@ int launcher_open(struct launcher *l, struct err *e) MUST_CHECK;
  * then serves what came. Returns 1 while there is something to do, 0 at the end. */
 int launcher_turn(struct launcher *l, int timeout_ms);
 
-void launcher_stop(struct launcher *l); /* what SIGTERM does */
+void launcher_stop(struct launcher *l);                        /* what SIGTERM does */
+void launcher_grow(struct launcher *l, unsigned sessions_max); /* it never shrinks */
 
 /* To the gateway that lives; without one events are dropped: the next gateway
  * learns the state by LIST. */

@@ -16,25 +16,11 @@
 #include "landlock.h"
 #include "launcher.h"
 #include "launcher_options.h"
+#include "launcher_setup.h"
 #include "log.h"
 #include "sandbox.h"
-#include "session_limits.h"
 
-enum { NOFILE_WANTED = 1 << 20, START_MAX_MS = 20000, STARTING_MS = 10000 };
-
-/* Opened once; see gatewayproc.h. */
-static int open_program(const char *path, int *ret, struct err *e)
-{
-    struct stat st;
-    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, errno, "gateway program '%s'", path);
-    if (!S_ISREG(st.st_mode) || (st.st_mode & S_IXOTH) == 0)
-        return err_set(e, EACCES, "gateway program '%s' is not executable for everybody", path);
-    *ret = take_fd(&fd);
-    return 0;
-}
+enum { NOFILE_WANTED = 1 << 20 };
 
 /* A session costs about twenty descriptors here, a client some in the gateway,
  * which inherits the limit. Raising the hard one needs CAP_SYS_RESOURCE. */
@@ -50,14 +36,6 @@ static int raise_nofile(struct err *e)
     if (setrlimit(RLIMIT_NOFILE, &r) < 0)
         return err_sys(e, errno, "RLIMIT_NOFILE");
     return 0;
-}
-
-static unsigned nofile(void)
-{
-    struct rlimit r = { 0, 0 };
-
-    return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < UINT32_MAX ? (unsigned)r.rlim_cur
-                                                                        : 1024;
 }
 
 /* Nothing that was inherited reaches a sandbox or, by accident, a gateway: those
@@ -93,48 +71,22 @@ static void tell_missing_landlock(void)
 
 static int serve(const struct launcher_options *o, struct sandbox_host *host, struct err *e)
 {
-    struct launcher_config config = {
-        .kernel_path = o->kernel_path,
-        .audit_log = o->audit_log,
-        .deadline_max_ms = o->deadline_max_s * 1000,
-        .start_max_ms = START_MAX_MS,
-        .memory_reserve = o->memory_reserve_mb != UINT64_MAX ? o->memory_reserve_mb << 20
-                                                             : ADMISSION_DEFAULT,
-        .starting_ms = STARTING_MS,
-        .sessions_max = (unsigned)o->sessions_max,
-        .note_fds_max = nofile() / 2,
-        .gateway = {
-            .exe_fd = -1,
-            .name = o->gateway,
-            .listen_fd = (int)o->listen_fd,
-            .settings_fd = (int)o->settings_fd,
-            .ready_fd = (int)o->ready_fd,
-            .dir_fd = (int)o->dir_fd,
-            .more_listen_fd = (int)o->more_listen_fd,
-            .more_listen_count = (unsigned)o->more_listen_count,
-            .uid = hostids_gateway(hostids_base((unsigned)o->slot)),
-        },
-    };
+    struct launcher_config config;
     struct launcher l;
-    autoclose int exe_fd = -1;
-    int rc = open_program(o->gateway, &exe_fd, e);
+    int rc = launcher_setup(o, &config, e);
 
     if (rc < 0)
         return rc;
-    config.gateway.exe_fd = exe_fd;
     tell_missing_landlock();
-    sandbox_limits_default(&config.defaults);
-    launcher_options_limits(&o->defaults, &config.defaults);
-    config.maxima = config.defaults;
-    launcher_options_limits(&o->maxima, &config.maxima);
-    session_limits_cover(&config.maxima, &config.defaults);
     launcher_init(&l, &config, host);
     rc = launcher_open(&l, e);
     while (rc == 0 && launcher_turn(&l, -1))
         ;
     if (rc == 0 && l.failed)
         rc = err_set(e, HC_ESTATE, "ends because of the errors above");
+    keeper_ended(&l);
     launcher_free(&l);
+    launcher_setup_close(&config);
     return rc;
 }
 

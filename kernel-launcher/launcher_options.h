@@ -20,6 +20,7 @@ struct launcher_options {
     const char *init, *gateway, *runtime, *kernel_path, *cgroup_parent; /* borrowed from argv */
     int sweep;
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
+    uint64_t state_fd, slot_fd, state_dir_fd, control_fd; /* 0: none (keeper.h) */
     uint64_t sessions_max, deadline_max_s;
     uint64_t memory_reserve_mb; /* UINT64_MAX: not given */
     struct limit_options defaults, maxima;

@@ -193,7 +193,7 @@ static void enqueue(struct link *l, struct view v, const int *fds, unsigned fd_c
     l->fds += w->fd_count;
 }
 
-void link_send(struct link *l, const struct msg_spec *spec, uint64_t request, int error,
+void link_post(struct link *l, const struct msg_spec *spec, uint64_t request, int error,
                const void *body, const int *fds, unsigned fd_count)
 {
     struct err e = { 0 };

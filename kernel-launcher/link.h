@@ -29,9 +29,10 @@ struct link *link_free(struct link *l);
 int link_fd(const struct link *l);       /* borrowed */
 short link_events(const struct link *l); /* what to poll for */
 
-/* Sends or queues one message. Descriptors are borrowed (duplicated when the
+/* (The gateway has a link_send() of its own, in a program that holds both.)
+ * Sends or queues one message. Descriptors are borrowed (duplicated when the
  * packet has to wait). After a failure the link is broken; later calls do nothing. */
-void link_send(struct link *l, const struct msg_spec *spec, uint64_t request, int error,
+void link_post(struct link *l, const struct msg_spec *spec, uint64_t request, int error,
                const void *body, const int *fds, unsigned fd_count);
 /* Sends what waits, as far as the gateway reads. */
 void link_flush(struct link *l);

@@ -279,7 +279,11 @@ static int deadline(struct request *r, struct err *e)
     return 0;
 }
 
-enum { ANY_TIME = LAUNCHER_SERVING | LAUNCHER_STOPPING };
+enum {
+    NOT_STOPPING =
+        LAUNCHER_SERVING | LAUNCHER_KEEPING, /* a kernel that restarts just then lives on */
+    ANY_TIME = NOT_STOPPING | LAUNCHER_STOPPING
+};
 
 /* Opened afresh each time: after a rotation the path names another file. */
 static int audit(struct request *r, struct err *e)
@@ -302,8 +306,8 @@ static const struct rule {
     enum need need;
     handler *handle;
 } rules[] = {
-    { LAUNCH_CREATE, LAUNCHER_SERVING, NEEDS_NOTHING, create },
-    { LAUNCH_START_KERNEL, LAUNCHER_SERVING, NEEDS_SESSION, start_kernel },
+    { LAUNCH_CREATE, NOT_STOPPING, NEEDS_NOTHING, create },
+    { LAUNCH_START_KERNEL, NOT_STOPPING, NEEDS_SESSION, start_kernel },
     { LAUNCH_SEAL, ANY_TIME, NEEDS_SESSION, seal },
     { LAUNCH_SIGNAL, ANY_TIME, NEEDS_SESSION, send_signal },
     { LAUNCH_STOP, ANY_TIME, NEEDS_ANY, stop },

@@ -12,6 +12,18 @@ void sessions_init(struct sessions *t, unsigned max)
     *t = (struct sessions){ .slot = xcalloc(max, sizeof(struct session *)), .max = max };
 }
 
+void sessions_grow(struct sessions *t, unsigned max)
+{
+    check(max <= SESSION_INDEX_MAX);
+    if (max <= t->max)
+        return;
+    struct session **slot = xcalloc(max, sizeof *slot);
+    memcpy(slot, t->slot, t->max * sizeof *slot);
+    free(t->slot);
+    t->slot = slot;
+    t->max = max;
+}
+
 static void note_clear(struct note *n)
 {
     for (unsigned i = 0; i < n->fd_count; i++)

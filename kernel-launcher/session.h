@@ -105,7 +105,8 @@ struct sessions {
 };
 
 void sessions_init(struct sessions *t, unsigned max); /* max <= SESSION_INDEX_MAX */
-void sessions_free(struct sessions *t);               /* sandboxes must be gone */
+void sessions_grow(struct sessions *t, unsigned max);
+void sessions_free(struct sessions *t); /* sandboxes must be gone */
 
 /* The lowest free index with an empty session of a fresh random id; NULL when
  * max are there. The session is in the table at once. */

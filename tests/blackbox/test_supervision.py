@@ -332,7 +332,6 @@ LATER = ["cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
 
 @pytest.mark.parametrize("options, part", [
     *[([f"--{name}", "1"], f"--{name}") for name in LATER],
-    (["--on-exit", "keep"], "--on-exit"),
     (["--on-exit", "explode"], "--on-exit"),
     (["--memory-md", "5"], "did you mean --memory-mb?"),
     (["--memory-mb", "lots"], "--memory-mb"),

@@ -46,7 +46,7 @@ static void send_done(struct pair *p, uint64_t request)
 {
     struct launch_done done = { .sandbox = request };
 
-    link_send(p->link, launch_answer_spec(LAUNCH_NOTE), request, 0, &done, NULL, 0);
+    link_post(p->link, launch_answer_spec(LAUNCH_NOTE), request, 0, &done, NULL, 0);
 }
 
 /* Reads one packet at the gateway's end; its request number, 0 when none is there. */
@@ -152,7 +152,7 @@ static void descriptors_that_wait_are_duplicates(void **state)
     for (; !is_waiting(p); filled++)
         send_done(p, 1);
     assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
-    link_send(p->link, launch_answer_spec(LAUNCH_CREATE), 2, 0, &made, pipe_fds, 2);
+    link_post(p->link, launch_answer_spec(LAUNCH_CREATE), 2, 0, &made, pipe_fds, 2);
     close(pipe_fds[0]);
     close(pipe_fds[1]);
     for (;;) {

@@ -82,7 +82,9 @@ int world_setup(void **state)
                      .settings_fd = -1,
                      .ready_fd = -1,
                      .dir_fd = -1,
+                     .more_listen_fds = { -1, -1, -1 },
                      .uid = 65534 },
+        .keeper = { .state_fd = -1, .slot_fd = -1, .state_dir_fd = -1, .control_fd = -1 },
     };
     sandbox_limits_default(&w->config.defaults);
     w->config.maxima = w->config.defaults;

@@ -1,0 +1,108 @@
+#include "launcher_setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "err.h"
+#include "hostids.h"
+#include "launcher.h"
+#include "launcher_options.h"
+#include "sandbox.h"
+#include "session_limits.h"
+
+enum { START_MAX_MS = 20000, STARTING_MS = 10000 };
+
+/* Opened once; see gatewayproc.h. */
+static int open_program(const char *path, int *ret, struct err *e)
+{
+    struct stat st;
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys(e, errno, "gateway program '%s'", path);
+    if (!S_ISREG(st.st_mode) || (st.st_mode & S_IXOTH) == 0)
+        return err_set(e, EACCES, "gateway program '%s' is not executable for everybody", path);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+static unsigned nofile(void)
+{
+    struct rlimit r = { 0, 0 };
+
+    return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < UINT32_MAX ? (unsigned)r.rlim_cur
+                                                                        : 1024;
+}
+
+/* 0 is standard input: such an option was not given. */
+static int given(uint64_t fd)
+{
+    return fd > 0 ? (int)fd : -1;
+}
+
+static void fill(const struct launcher_options *o, struct launcher_config *c)
+{
+    *c = (struct launcher_config){
+        .kernel_path = o->kernel_path,
+        .audit_log = o->audit_log,
+        .deadline_max_ms = o->deadline_max_s * 1000,
+        .start_max_ms = START_MAX_MS,
+        .memory_reserve = o->memory_reserve_mb != UINT64_MAX ? o->memory_reserve_mb << 20
+                                                             : ADMISSION_DEFAULT,
+        .starting_ms = STARTING_MS,
+        .sessions_max = (unsigned)o->sessions_max,
+        .note_fds_max = nofile() / 2,
+        .gateway = {
+            .exe_fd = -1,
+            .name = o->gateway,
+            .listen_fd = given(o->listen_fd),
+            .settings_fd = given(o->settings_fd),
+            .ready_fd = given(o->ready_fd),
+            .dir_fd = given(o->dir_fd),
+            .more_listen_count = (unsigned)o->more_listen_count,
+            .uid = hostids_gateway(hostids_base((unsigned)o->slot)),
+        },
+        .keeper = {
+            .slot = (unsigned)o->slot,
+            .runtime = o->runtime,
+            .cgroup_parent = o->cgroup_parent,
+            .state_fd = given(o->state_fd),
+            .slot_fd = given(o->slot_fd),
+            .state_dir_fd = given(o->state_dir_fd),
+            .control_fd = given(o->control_fd),
+        },
+    };
+    for (unsigned i = 0; i < LISTEN_MORE_MAX; i++)
+        c->gateway.more_listen_fds[i] =
+            i < o->more_listen_count ? given(o->more_listen_fd) + (int)i : -1;
+    sandbox_limits_default(&c->defaults);
+    launcher_options_limits(&o->defaults, &c->defaults);
+    c->maxima = c->defaults;
+    launcher_options_limits(&o->maxima, &c->maxima);
+    session_limits_cover(&c->maxima, &c->defaults);
+}
+
+int launcher_setup(const struct launcher_options *o, struct launcher_config *ret, struct err *e)
+{
+    int exe_fd = -1;
+    int rc = open_program(o->gateway, &exe_fd, e);
+
+    if (rc < 0)
+        return rc;
+    fill(o, ret);
+    ret->gateway.exe_fd = exe_fd;
+    return 0;
+}
+
+void launcher_setup_close(struct launcher_config *c)
+{
+    closep(&c->gateway.exe_fd);
+    closep(&c->gateway.listen_fd);
+    closep(&c->gateway.settings_fd);
+    closep(&c->gateway.ready_fd);
+    for (unsigned i = 0; i < LISTEN_MORE_MAX; i++)
+        closep(&c->gateway.more_listen_fds[i]);
+    c->gateway.more_listen_count = 0;
+}

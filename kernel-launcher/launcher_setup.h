@@ -1,0 +1,18 @@
+/* launcher_setup - the launcher's configuration, made of its options. */
+#ifndef HC_LAUNCHER_SETUP_H
+#define HC_LAUNCHER_SETUP_H
+
+#include "cleanup.h"
+
+struct err;
+struct launcher_config;
+struct launcher_options;
+
+/* Opens the gateway's program; the descriptors are those that the options name. Strings
+ * are borrowed from o. On failure ret holds nothing. */
+int launcher_setup(const struct launcher_options *o, struct launcher_config *ret,
+                   struct err *e) MUST_CHECK;
+/* Closes what gateways get, except for their private directory, which stays. */
+void launcher_setup_close(struct launcher_config *c);
+
+#endif
