@@ -62,6 +62,7 @@ int keeper_begin(struct launcher *l, uint64_t now_ms, struct err *e)
     int rc = keeperdoor_open(l, e); /* first: a launcher that nobody finds again is of no use */
     if (rc < 0)
         return rc;
+    prctl(PR_SET_PDEATHSIG, 0); /* from here on a supervisor that dies changes nothing */
     l->state = LAUNCHER_KEEPING;
     l->stop_by_ms = now_ms + PATIENCE_MS;
     log_info("keeping", "sessions=%u", l->sessions.count);
@@ -89,7 +90,6 @@ void keeper_kept(struct launcher *l, uint64_t now_ms)
         return;
     }
     l->state = LAUNCHER_KEPT;
-    prctl(PR_SET_PDEATHSIG, 0);
     log_info("kept", "sessions=%u", l->sessions.count);
     tell(l, KEEPER_KEPT, !l->gateway.spoke);
 }

@@ -1,7 +1,9 @@
 """`serve --on-exit keep`: kernels outlive an orderly end of their server, the next server with the same state
 directory takes them over, and what nobody takes over ends without a trace."""
 
+import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -11,7 +13,7 @@ import pytest
 
 from channels import Channels, Ended
 from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, status_of, wait_for
-from test_supervision import alive, slot_is_free, uids_of_slot
+from test_supervision import alive, uids_of_slot
 
 GAP = "output from meanwhile may be missing"
 
@@ -77,11 +79,19 @@ def kept():
 
 
 def assert_nothing_left(slot, state, pids):
+    """The slot may be another instance's at once: what is left under it is looked at while it is locked."""
     wait_for(lambda: not any(alive(p) for p in pids))
-    assert [p for p in uids_of_slot(slot) if alive(p)] == []
-    assert cgroups_of(slot) == []
-    assert slot_is_free(slot)
-    assert f"holdcell-{slot}" not in read("/proc/self/mountinfo")
+    with open(os.path.join(state, "lock")) as f:
+        fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with open(f"/run/holdcell/instances/{slot}") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert state not in read(f.name)
+        else:
+            assert [p for p in uids_of_slot(slot) if alive(p)] == []
+            assert cgroups_of(slot) == []
+    assert f"holdcell-{slot}/" not in read("/proc/self/mountinfo")
     assert not os.path.exists(os.path.join(state, "keeper"))
 
 
@@ -200,6 +210,20 @@ def test_the_next_server_may_end_them_at_its_own_end(kept):
     assert value(heir, kid, "x") == "1"
     assert heir.stop() == 0
     assert_nothing_left(slot, s.state, pids)
+
+
+def test_a_kernel_of_another_runtime_is_kept_too(kept, kernel_path):
+    program = os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel")
+    kernel_path.add("scripted", ["{resource_dir}/scripted-kernel", "{connection_file}"], language="none")
+    shutil.copy(program, os.path.join(kernel_path.path, "kernels", "scripted", "scripted-kernel"))
+    s = kept("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("scripted")
+    assert value(s, kid, "result 7") == "7"
+    pids = descendants_of(s.process("launcher"))
+    assert s.stop() == 0
+    heir = kept.heir(s, "--kernel-path", kernel_path.path).start()
+    assert value(heir, kid, "result 8") == "8"
+    assert sum(alive(p) for p in pids) == len(pids) - 1     # but for the gateway
 
 
 # --- what ends them -------------------------------------------------------------------

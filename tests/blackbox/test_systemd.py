@@ -27,8 +27,8 @@ def systemctl(*words):
 class Unit(Server):
     """`holdcell serve` as a transient unit of its own; no child of ours."""
 
-    def __init__(self, *properties, scope=False):
-        super().__init__()
+    def __init__(self, *properties, scope=False, options=()):
+        super().__init__(*options)
         self.name = f"holdcell-test-{self.port}." + ("scope" if scope else "service")
         self.how = ["systemd-run", "--quiet", "--collect", f"--unit={self.name.split('.')[0]}",
                     *(["--scope"] if scope else ["--property=Type=exec", f"--setenv=HOLDCELL_RUNTIME={os.environ['HOLDCELL_RUNTIME']}",
@@ -193,3 +193,75 @@ def test_the_unit_file_serves_reloads_outlives_a_full_memory_and_stops_clean():
         gone(slot, pids)
     finally:
         u.close()
+
+
+class Keeping(Unit):
+    """With a unit file: a transient unit cannot start again while processes of it are there."""
+
+    def __init__(self, *properties, options=()):
+        super().__init__(options=options)
+        self.path = f"/run/systemd/system/{self.name}"
+        self.properties = properties
+
+    def spawn(self):
+        with open(self.path, "w") as f:
+            f.write("\n".join(["[Service]", "Type=exec", f"Environment=HOLDCELL_RUNTIME={os.environ['HOLDCELL_RUNTIME']}",
+                               f"StandardError=append:{self.log_path}", *self.properties,
+                               "ExecStart=" + " ".join(self.argv()), ""]))
+        assert systemctl("daemon-reload").returncode == 0
+        self.started = systemctl("start", self.name)
+        self.proc = Main(self)
+        return self
+
+    def stop_kept(self):
+        return subprocess.run([BIN, "stop", "--state-dir", self.state], timeout=DEADLINE).returncode
+
+    def close(self):
+        systemctl("stop", self.name)
+        self.stop_kept()
+        os.unlink(self.path)
+        systemctl("daemon-reload")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+@pytest.fixture
+def keeping():
+    own = []
+
+    def make(*properties):
+        own.append(Keeping("KillMode=process", *properties, options=("--on-exit", "keep")).start())
+        return own[-1]
+    yield make
+    for u in own:
+        u.close()
+
+
+def test_kernels_are_kept_over_a_restart_of_the_service(keeping):
+    """Without Delegate=: systemd before 254 puts no process into a group that hands out controllers."""
+    u = keeping()
+    kid = u.start_kernel("python3")
+    assert cell(u, kid, "kept = 5").status == "ok"
+    slot, kernels = u.slot(), u.kernels()
+    assert systemctl("stop", u.name).returncode == 0
+    assert u.show("Result") == "success"
+    assert kernels and all(alive(p) for p in kernels)
+    u.start()
+    assert cell(u, kid, "kept").result == "5"
+    assert systemctl("stop", u.name).returncode == 0
+    assert all(alive(p) for p in kernels)
+    assert u.stop_kept() == 0
+    gone(slot, kernels)
+
+
+def test_a_delegated_service_that_keeps_needs_a_newer_systemd(keeping):
+    """What docs/OPERATING.md says about it, and that nothing is lost."""
+    if int(systemctl("--version").stdout.split()[1]) >= 254:
+        pytest.skip("DelegateSubgroup= is there")
+    u = keeping("Delegate=yes")
+    u.start_kernel("python3")
+    kernels = u.kernels()
+    assert systemctl("stop", u.name).returncode == 0
+    u.spawn()
+    assert u.started.returncode != 0
+    assert u.show("ExecMainStatus") == "219"
+    assert kernels and all(alive(p) for p in kernels)
