@@ -133,11 +133,13 @@ void kernel_wake_clients(struct kernel *k)
 int client_attach(struct kernel *k, const char *session_id, const struct client_ops *ops, void *arg,
                   struct client **ret, struct err *e)
 {
-    if (strlen(session_id) > SEAT_SID_MAX)
+    if (session_id != NULL && strlen(session_id) > SEAT_SID_MAX)
         return err_set(e, EINVAL, "session_id is longer than %d bytes", SEAT_SID_MAX);
     if (k->phase == KERNEL_GONE)
         return err_set(e, HC_EGONE, "the kernel is gone");
-    struct seat *s = seat_take(k, session_id);
+    if (session_id != NULL && !seat_has_room(k, session_id))
+        return err_set(e, HC_ELIMIT, "the kernel has %d clients already", SEATS_TAKEN_MAX);
+    struct seat *s = session_id != NULL ? seat_take(k, session_id) : seat_take_reader(k);
     if (s->client != NULL) {
         struct client *old = s->client;
         old->seat = NULL;

@@ -48,7 +48,8 @@ struct client_ops {
             why); /* comes after the last event was pulled; the front then calls client_detach() */
 };
 
-/* session_id: the WebSocket's session_id parameter, "" for none (a random one is made, no replay). A returning id gets
+/* session_id: the WebSocket's session_id parameter, "" for none (a random one is made, no replay), NULL for a client that
+ * only reads iopub: the kernel does not notice it. -HC_ELIMIT: too many clients. A returning id gets
  * what it missed since its last socket closed; the same id twice ends the older one. Messages are held until the
  * kernel's iopub subscription is proven. */
 int client_attach(struct kernel *k, const char *session_id, const struct client_ops *ops, void *arg,

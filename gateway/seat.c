@@ -118,12 +118,37 @@ struct seat *seat_new(struct kernel *k, const char *sid, int returns)
     return s;
 }
 
-struct seat *seat_take(struct kernel *k, const char *sid)
+static struct seat *find(const struct kernel *k, const char *sid)
 {
     struct seat *s = k->seats;
 
     while (s != NULL && (*sid == '\0' || !s->returns || strcmp(s->sid, sid) != 0))
         s = s->next;
+    return s;
+}
+
+int seat_has_room(const struct kernel *k, const char *sid)
+{
+    const struct seat *own = find(k, sid);
+    unsigned taken = 0;
+
+    for (const struct seat *s = k->seats; s != NULL; s = s->next)
+        taken += s->client != NULL && !s->reads_only;
+    return taken < SEATS_TAKEN_MAX || (own != NULL && own->client != NULL);
+}
+
+struct seat *seat_take_reader(struct kernel *k)
+{
+    struct seat *s = seat_new(k, "", 0);
+
+    s->reads_only = 1;
+    return s;
+}
+
+struct seat *seat_take(struct kernel *k, const char *sid)
+{
+    struct seat *s = find(k, sid);
+
     if (s == NULL)
         s = seat_new(k, sid, *sid != '\0');
     s->inherited = 0;
@@ -215,7 +240,7 @@ void seat_leave(struct seat *s)
 void seats_open(struct kernel *k)
 {
     for (struct seat *s = k->seats; s != NULL; s = s->next) {
-        if (s->client != NULL)
+        if (s->client != NULL && !s->reads_only)
             open_first(s);
     }
 }

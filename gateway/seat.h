@@ -22,7 +22,9 @@ struct zsocket;
 
 enum {
     SEAT_SID_MAX = 1024,
-    SEAT_DEALERS = 3,      /* shell, control, stdin: enum channel */
+    SEAT_DEALERS = 3, /* shell, control, stdin: enum channel */
+    SEATS_TAKEN_MAX =
+        256, /* of one kernel: each costs the process two or three descriptors of 1,024 */
     SEATS_PARKED_MAX = 16, /* of one kernel; the one parked longest goes first */
     SEAT_HELD_MAX = 1024,  /* messages that wait for the proof of iopub */
     SEAT_HELD_BYTES = 16 * 1024 * 1024,
@@ -78,6 +80,7 @@ struct seat {
     uint64_t number;       /* addressee in the event log, owner in the queries */
     char *sid;             /* owned; what its messages of ours name as their session */
     int returns;           /* the client gave a session_id: it may come back */
+    int reads_only;        /* it has no sockets at the kernel, and hears iopub from the log */
     struct client *client; /* borrowed; NULL while parked */
     uint64_t parked_ms;
     struct origin *origin; /* owned hold: of the socket that sat down last; or NULL */
@@ -97,6 +100,10 @@ struct seat {
 
 /* Sits down: the seat of sid, or a new one at the end of the log. sid "": random. */
 struct seat *seat_take(struct kernel *k, const char *sid);
+/* For a client that sends nothing. */
+struct seat *seat_take_reader(struct kernel *k);
+/* 1 when that seat can be taken: the kernel has room, or it is there already. */
+int seat_has_room(const struct kernel *k, const char *sid);
 /* The client went: parks the seat, or ends it when nobody can come back for it
  * and nothing of it is outstanding. */
 void seat_leave(struct seat *s);

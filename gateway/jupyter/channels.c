@@ -279,7 +279,7 @@ static void open_channels(struct request *r, struct kernel *k)
     before = origin_enter(r->origin); /* the handler may have waited */
     /* A session_id is a seat with replies and questions for its owner: an observer gets
      * one of its own, which hears iopub alone. */
-    rc = client_attach(k, c->observer ? "" : (const char *)buf_view(&id).p, &client_callbacks, c,
+    rc = client_attach(k, c->observer ? NULL : (const char *)buf_view(&id).p, &client_callbacks, c,
                        &c->client, &e);
     origin_enter(before);
     if (rc != 0) {

@@ -9,7 +9,7 @@ from channels import Channels, Ended
 from principals import PrincipalServer, entry
 from server import DEADLINE, read, status_of, wait_for
 
-LINES = [entry("greedy"), entry("other")]
+LINES = [entry("greedy"), entry("other"), entry("watcher", role="observer", observes="other")]
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,15 @@ def head(who, method, path, *fields):
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
+def upgrade_head(who, kid, sid):
+    return head(who, "GET", f"/api/kernels/{kid}/channels?session_id={sid}", "Connection: Upgrade",
+                "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")
+
+
 def upgrade(who, kid, sid, small=False):
     """A bare WebSocket, of which nothing but the 101 is read."""
     s = connect(who, small)
-    s.sendall(head(who, "GET", f"/api/kernels/{kid}/channels?session_id={sid}", "Connection: Upgrade",
-                   "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="))
+    s.sendall(upgrade_head(who, kid, sid))
     assert s.recv(12) == b"HTTP/1.1 101"
     return s
 
@@ -184,3 +188,43 @@ def test_sessions_of_kernels_that_have_gone_take_no_room(server, both):
         made = [make(greedy, kid, f"{kid[:8]}{i:04}" + "p" * 4000, "n" * 4000).status for i in range(60)]
         assert set(made) == {201}
         assert greedy.delete_kernel(kid) == 204
+
+
+def test_a_crowd_of_observers_does_not_touch_the_kernel(server, both):
+    _, other = both
+    watcher = server.as_("watcher")
+    kid = other.start_kernel()
+    with Channels(other, kid) as ch:
+        count = "import os\nlen(os.listdir('/proc/self/fd'))"
+        ch.run(count)
+        before = int(ch.run(count).result)
+        sockets = [upgrade(watcher, kid, f"s{i}") for i in range(600)]  # a process may have 1,024 descriptors
+        try:
+            assert int(ch.run(count).result) <= before + 2
+            assert len(other.request("GET", "/api/kernels").json()) == 1
+        finally:
+            close_all(sockets)
+        assert ch.run("6 * 7").result == "42"
+
+
+def test_a_crowd_of_clients_is_refused_before_the_kernel_runs_out_of_descriptors(server, both):
+    greedy, _ = both
+    kid = greedy.start_kernel()
+    sockets = []
+    with Channels(greedy, kid, sid="first") as ch:
+        pid = ch.run("import os, time\nt = time.time()\nos.getpid()").result
+        try:
+            for i in range(300):
+                sockets.append(connect(greedy))
+                sockets[-1].sendall(upgrade_head(greedy, kid, f"s{i}"))
+            said = [s.recv(12) for s in sockets]
+            assert said.count(b"HTTP/1.1 101") == 255 and said.count(b"HTTP/1.1 403") == 45, set(said)
+            # A place that is taken can be taken over, and one that is left is free.
+            with Channels(greedy, kid, sid="s7") as again:
+                assert again.run("os.getpid()").result == pid
+            sockets[8].close()
+            wait_for(lambda: greedy.kernel(kid)["connections"] < 255)
+            with Channels(greedy, kid) as late:
+                assert late.run("time.time() > t").result == "True"
+        finally:
+            close_all(sockets)

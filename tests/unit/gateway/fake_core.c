@@ -148,7 +148,7 @@ int client_next(struct client *c, struct client_event *ret)
 int client_attach(struct kernel *k, const char *session_id, const struct client_ops *ops, void *arg,
                   struct client **ret, struct err *e)
 {
-    if (strcmp(session_id, "refuse") == 0)
+    if (session_id != NULL && strcmp(session_id, "refuse") == 0)
         return err_set(e, HC_EGONE, "the kernel is going away");
     for (int i = 0; i < CLIENTS; i++) {
         if (k->clients[i] != NULL)
