@@ -13,6 +13,7 @@
 #include "httphead.h"
 #include "httpparse.h"
 #include "peer.h"
+#include "router.h"
 #include "server.h"
 #include "websocket.h"
 
@@ -155,6 +156,18 @@ static void start_body(struct httpconn *h, const struct http_head *head)
     }
 }
 
+/* For who opens the address in a browser, and for who forgot the prefix (which is not told). */
+static const char *not_found(const struct router *router, struct view path)
+{
+    const char *base = router_base(router);
+
+    if (view_equals(path, "/"))
+        return "Not Found: holdcell has no pages; give this address to a Jupyter client";
+    if (path.n < strlen(base) - 1 || memcmp(path.p, base, strlen(base) - 1) != 0)
+        return "Not Found: the routes of this server begin with its --base-url";
+    return "Not Found";
+}
+
 /* Route, right and size, before a byte of the body is read. Returns 0 or a status. */
 static int admit(struct httpconn *h, const struct http_head *head, struct err *e)
 {
@@ -164,11 +177,7 @@ static int admit(struct httpconn *h, const struct http_head *head, struct err *e
     if (options && view_equals(head->target, "*"))
         return 0;
     if (found == 404) {
-        /* Who opens the address in a browser sees this. */
-        err_set(e, HC_EPARSE, "%s",
-                view_equals(head->path, "/")
-                    ? "Not Found: holdcell has no pages; give this address to a Jupyter client"
-                    : "Not Found");
+        err_set(e, HC_EPARSE, "%s", not_found(h->server->router, head->path));
         return 404; /* before the token is asked for: clients probe for what is not there */
     }
     if (options)

@@ -278,8 +278,10 @@ static void base_url_is_compared_by_what_it_means(void **state)
     expect(h, "GET", "/a%40b/api", NULL, 200, "version");
     expect(h, "GET", "/a@b/api", NULL, 200, "version");
     expect(h, "GET", "/%61%40b/api/", NULL, 200, "version");
-    expect(h, "GET", "/api", NULL, 404, NULL);
+    expect(h, "GET", "/api", NULL, 404, "begin with its --base-url");
     expect(h, "GET", "/a%2540b/api", NULL, 404, NULL);
+    expect(h, "GET", "/a%40b/nope", NULL, 404, "\"message\":\"Not Found\"");
+    expect(h, "GET", "/a%40b", NULL, 404, "\"message\":\"Not Found\"");
     assert_int_equal(ask(h, "POST", "/a@b/api/kernels", "null", &r), 201);
     assert_string_equal(reply_header(&r, "Location"),
                         "/a%40b/api/kernels/00000000-0000-4000-8000-000000000001");
