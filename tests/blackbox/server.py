@@ -1,5 +1,6 @@
 """Starts and stops the real `holdcell serve`, and counts what it leaves behind."""
 
+import ctypes
 import http.client
 import json
 import os
@@ -18,6 +19,19 @@ TOKEN = "bl4ckb0x-t0ken"
 SLOW = float(os.environ.get("HOLDCELL_SLOW", "1"))      # an emulated machine is slower
 DEADLINE = 60 * SLOW    # seconds for anything that should take one
 START_WITH = shlex.split(os.environ.get("HOLDCELL_START_WITH", ""))     # must exec the server in its own place
+
+
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def ends_with_us(prepare):
+    """What runs in a child before its exec: SIGTERM reaches it when the test's process is killed; then prepare."""
+    def run():
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if prepare:
+            prepare()
+    return run
 
 
 def free_port():
@@ -128,7 +142,8 @@ class Server:
     def spawn(self):
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen(START_WITH + self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                         start_new_session=True, preexec_fn=self.prepare, env={**os.environ, **self.env})
+                                         start_new_session=True, preexec_fn=ends_with_us(self.prepare),
+                                         env={**os.environ, **self.env})
         return self
 
     def start(self):

@@ -1,6 +1,6 @@
 # what: the real server from outside: state, interrupts, deaths, walls, leaks, supervision
 # tier: quick
-# timeout: 900
+# timeout: 3600
 # full adds: the long runs of the same tests (marked full), nginx in front
 . "$(dirname "$0")/lib.sh"
 
@@ -10,4 +10,4 @@ if full_tier && ! command -v nginx >/dev/null; then
     systemctl disable --now nginx >/dev/null 2>&1 || true     # the program alone is wanted
 fi
 
-pytest_suite tests/blackbox
+pytest_suite --durations=40 tests/blackbox
