@@ -6,8 +6,15 @@
  *   scripted-kernel CONNECTION_FILE
  *
  * Lines of a cell: print TEXT | stderr TEXT | result TEXT | error NAME | sleep MS |
- * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed)
+ * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed) |
+ * lines COUNT MS TEXT (numbered, with a pause) | fill COUNT BYTES | display ID TEXT | update ID TEXT
+ *
+ * SIGINT ends a cell that sleeps or asks with KeyboardInterrupt. comm_msg comes back with
+ * its buffers.
  */
+#include <signal.h>
+#include <time.h>
+
 #include <czmq.h>
 #include <jansson.h>
 
@@ -38,8 +45,12 @@ static zsock_t *bind_to(int type, const char *prefix, int port)
     return s;
 }
 
+static const struct jmsg no_buffers;
+
+/* buffers_of: whose buffers go with it. */
 static void send_message(struct kernel *k, zsock_t *to, struct view routing, const char *type,
-                         struct view parent, json_t *content, int sign)
+                         struct view parent, json_t *content, int sign,
+                         const struct jmsg *buffers_of)
 {
     char id[64], hex[JMSG_SIGNATURE_SIZE];
     char *text = json_dumps(content, JSON_COMPACT);
@@ -58,7 +69,9 @@ static void send_message(struct kernel *k, zsock_t *to, struct view routing, con
     check(jmsg_header_write(&own, &header, NULL) == 0);
     struct jmsg m = { .routing = &routing,
                       .routing_count = 1,
-                      .parts = { buf_view(&header), parent, VIEW_STR("{}"), view_cstr(text) } };
+                      .parts = { buf_view(&header), parent, VIEW_STR("{}"), view_cstr(text) },
+                      .buffers = buffers_of->buffers,
+                      .buffer_count = buffers_of->buffer_count };
     int n = jmsg_pack(k->key, &m, hex, frames, FRAMES, NULL);
     check(n > 0);
     if (!sign)
@@ -71,7 +84,7 @@ static void send_message(struct kernel *k, zsock_t *to, struct view routing, con
 
 static void publish(struct kernel *k, const char *type, struct view parent, json_t *content)
 {
-    send_message(k, k->iopub, view_cstr(type), type, parent, content, 1);
+    send_message(k, k->iopub, view_cstr(type), type, parent, content, 1, &no_buffers);
 }
 
 static void publish_stream(struct kernel *k, const char *name, const char *text, struct view parent)
@@ -84,12 +97,28 @@ static void publish_state(struct kernel *k, const char *state, struct view paren
     publish(k, "status", parent, json_pack("{s:s}", "execution_state", state));
 }
 
-/* Waits for the answer of a client and publishes it. */
-static void ask(struct kernel *k, struct view routing, struct view parent, const char *prompt)
+/* Waits so long, or for SIGINT, which is blocked in all threads: 1 when that came. */
+static int pause_ms(int ms)
+{
+    struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    return sigtimedwait(&set, NULL, &t) == SIGINT;
+}
+
+/* Waits for the answer of a client and publishes it; 1 when an interrupt came first. */
+static int ask(struct kernel *k, struct view routing, struct view parent, const char *prompt)
 {
     send_message(k, k->stdin_, routing, "input_request", parent,
-                 json_pack("{s:s, s:b}", "prompt", prompt, "password", 0), 1);
-    zmsg_t *in = zmsg_recv(k->stdin_);
+                 json_pack("{s:s, s:b}", "prompt", prompt, "password", 0), 1, &no_buffers);
+    zmsg_t *in;
+    do {
+        if (pause_ms(0))
+            return 1;
+        in = zmsg_recv(k->stdin_); /* with a time-out: see start() */
+    } while (in == NULL);
     zframe_t *last = in != NULL ? zmsg_last(in) : NULL;
     if (last != NULL) {
         json_t *content = json_loadb((char *)zframe_data(last), zframe_size(last), 0, NULL);
@@ -98,6 +127,50 @@ static void ask(struct kernel *k, struct view routing, struct view parent, const
         json_decref(content);
     }
     zmsg_destroy(&in);
+    return 0;
+}
+
+/* "COUNT MS TEXT"; 1 when an interrupt came. */
+static int print_lines(struct kernel *k, const char *arg, struct view parent)
+{
+    int count = 0, ms = 0, at = 0;
+    char line[512];
+
+    if (sscanf(arg, "%d %d %n", &count, &ms, &at) < 2)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        snprintf(line, sizeof line, "%.400s %d", arg + at, i);
+        publish_stream(k, "stdout", line, parent);
+        if (pause_ms(ms))
+            return 1;
+    }
+    return 0;
+}
+
+/* "COUNT BYTES": text that nobody looks at. */
+static void fill(struct kernel *k, const char *arg, struct view parent)
+{
+    unsigned count = 0, bytes = 0;
+
+    if (sscanf(arg, "%u %u", &count, &bytes) < 2 || bytes > 1 << 20)
+        return;
+    char *text = xcalloc(1, bytes + 1);
+    memset(text, 'x', bytes);
+    for (unsigned i = 0; i < count; i++)
+        publish_stream(k, "stdout", text, parent);
+    free(text);
+}
+
+static void show(struct kernel *k, const char *type, char *arg, struct view parent)
+{
+    char *text = strchr(arg, ' ');
+
+    if (text == NULL)
+        return;
+    *text++ = '\0';
+    publish(k, type, parent,
+            json_pack("{s:{s:s}, s:{}, s:{s:s}}", "data", "text/plain", text, "metadata",
+                      "transient", "display_id", arg));
 }
 
 /* One line of a cell; returns the name of the error that it asks for, or NULL. */
@@ -120,12 +193,20 @@ static const char *act(struct kernel *k, char *line, struct view routing, struct
                 json_pack("{s:i, s:{s:s}, s:{}}", "execution_count", (int)k->executed, "data",
                           "text/plain", arg, "metadata"));
     else if (strcmp(line, "sleep") == 0)
-        zclock_sleep(atoi(arg));
+        return pause_ms(atoi(arg)) ? "KeyboardInterrupt" : NULL;
     else if (strcmp(line, "input") == 0)
-        ask(k, routing, parent, arg);
+        return ask(k, routing, parent, arg) ? "KeyboardInterrupt" : NULL;
+    else if (strcmp(line, "lines") == 0)
+        return print_lines(k, arg, parent) ? "KeyboardInterrupt" : NULL;
+    else if (strcmp(line, "fill") == 0)
+        fill(k, arg, parent);
+    else if (strcmp(line, "display") == 0)
+        show(k, "display_data", arg, parent);
+    else if (strcmp(line, "update") == 0)
+        show(k, "update_display_data", arg, parent);
     else if (strcmp(line, "unsigned") == 0)
         send_message(k, k->iopub, VIEW_STR("stream"), "stream", parent,
-                     json_pack("{s:s, s:s}", "name", "stdout", "text", "FORGED\n"), 0);
+                     json_pack("{s:s, s:s}", "name", "stdout", "text", "FORGED\n"), 0, &no_buffers);
     else if (strcmp(line, "exit") == 0)
         _exit(atoi(arg));
     else if (strcmp(line, "raise") == 0)
@@ -140,6 +221,8 @@ static void execute(struct kernel *k, struct view routing, struct view parent, c
     char *text = strdup(code), *rest;
     const char *error = NULL;
 
+    while (pause_ms(0)) /* interrupts that were meant for others */
+        ;
     k->executed++;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL && error == NULL;
          line = strtok_r(NULL, "\n", &rest))
@@ -154,7 +237,7 @@ static void execute(struct kernel *k, struct view routing, struct view parent, c
         reply = json_pack("{s:s, s:i, s:{}, s:[]}", "status", "ok", "execution_count",
                           (int)k->executed, "user_expressions", "payload");
     }
-    send_message(k, k->shell, routing, "execute_reply", parent, reply, 1);
+    send_message(k, k->shell, routing, "execute_reply", parent, reply, 1, &no_buffers);
     free(text);
 }
 
@@ -187,10 +270,13 @@ static void serve(struct kernel *k, zsock_t *from)
                                "implementation_version", "1", "banner", "scripted", "help_links",
                                "language_info", "name", "scripted", "version", "1", "mimetype",
                                "text/plain", "file_extension", ".txt"),
-                     1);
+                     1, &no_buffers);
+    } else if (type != NULL && strcmp(type, "comm_msg") == 0) {
+        send_message(k, k->iopub, VIEW_STR("comm_msg"), type, m.header, json_incref(content), 1,
+                     &m);
     } else if (type != NULL && strcmp(type, "shutdown_request") == 0) {
         send_message(k, from, m.routing[0], "shutdown_reply", m.header,
-                     json_pack("{s:s, s:b}", "status", "ok", "restart", 0), 1);
+                     json_pack("{s:s, s:b}", "status", "ok", "restart", 0), 1, &no_buffers);
         k->ending = 1;
     }
     publish_state(k, "idle", m.header);
@@ -222,6 +308,7 @@ static struct kernel *start(const char *path)
     k->shell = bind_to(ZMQ_ROUTER, prefix, p[0]);
     k->control = bind_to(ZMQ_ROUTER, prefix, p[1]);
     k->stdin_ = bind_to(ZMQ_ROUTER, prefix, p[2]);
+    zsock_set_rcvtimeo(k->stdin_, 100);
     k->iopub = bind_to(ZMQ_PUB, prefix, p[3]);
     k->hb = bind_to(ZMQ_REP, prefix, p[4]);
     json_decref(cf);
@@ -235,6 +322,10 @@ int main(int argc, char **argv)
         return 2;
     }
     zsys_handler_set(NULL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads */
     struct kernel *k = start(argv[1]);
     zpoller_t *poller = zpoller_new(k->control, k->shell, k->hb, NULL);
 

@@ -17,6 +17,7 @@
 #include "deferred.h"
 #include "err.h"
 #include "loop.h"
+#include "zsocket_own.h"
 
 enum { DEALERS = 32 };
 
@@ -24,7 +25,7 @@ struct fixture {
     struct loop *loop;
     struct deferred *deferred;
     struct zsockets *all;
-    void *ctx, *peer; /* the kernel's side */
+    void *ctx, *peer, *router; /* the kernel's side */
     char endpoint[64];
     struct loop_timer *late, *tick;
     unsigned messages, want, gone, writable;
@@ -63,6 +64,8 @@ static int teardown(void **state)
         zmq_setsockopt(f->peer, ZMQ_LINGER, &none, sizeof none);
         zmq_close(f->peer);
     }
+    if (f->router != NULL)
+        zmq_close(f->router);
     zmq_ctx_term(f->ctx);
     unlink(f->endpoint + strlen("ipc://"));
     f->late = loop_timer_close(f->late);
@@ -352,38 +355,101 @@ static void on_reply_order(void *arg, const struct view *frames, size_t count)
     loop_stop(f->loop);
 }
 
+/* The kernel's shell, and a DEALER behind sub that has asked something there. */
+struct shell {
+    char endpoint[80], id;
+    struct zsocket *dealer;
+};
+
+static void open_shell(struct fixture *f, struct zsocket *sub, struct shell *s)
+{
+    static const struct zsocket_ops ops = { .message = on_reply_order };
+    const struct zsocket_options o = {
+        .type = ZSOCKET_DEALER, .endpoint = s->endpoint, .identity = "d", .behind = sub
+    };
+    char question;
+    int none = 0;
+
+    f->router = zmq_socket(f->ctx, ZMQ_ROUTER);
+    zmq_setsockopt(f->router, ZMQ_LINGER, &none, sizeof none);
+    snprintf(s->endpoint, sizeof s->endpoint, "%s-r", f->endpoint);
+    assert_int_equal(zmq_bind(f->router, s->endpoint), 0);
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s->dealer, NULL), 0);
+    assert_int_equal(zsocket_send(s->dealer, &VIEW_STR("?"), 1, NULL), 0);
+    assert_int_equal(zmq_recv(f->router, &s->id, 1, 0), 1);
+    assert_int_equal(zmq_recv(f->router, &question, 1, 0), 1);
+}
+
+static void answer(struct fixture *f, struct shell *s)
+{
+    zmq_send(f->router, &s->id, 1, ZMQ_SNDMORE);
+    zmq_send(f->router, "!", 1, 0);
+}
+
+static void close_shell(struct shell *s)
+{
+    s->dealer = zsocket_close(s->dealer);
+    unlink(s->endpoint + strlen("ipc://"));
+}
+
 static void what_was_published_before_a_reply_is_read_before_it(void **state)
 {
     struct fixture *f = *state;
-    static const struct zsocket_ops ops = { .message = on_reply_order };
-    char router_endpoint[80], id[16];
-    int none = 0;
+    struct shell s;
 
     bind_peer(f, ZMQ_XPUB);
-    struct zsocket *sub = open_sub(f, on_iopub_order), *dealer;
+    struct zsocket *sub = open_sub(f, on_iopub_order);
     await_subscriptions(f);
-    void *router = zmq_socket(f->ctx, ZMQ_ROUTER);
-    zmq_setsockopt(router, ZMQ_LINGER, &none, sizeof none);
-    snprintf(router_endpoint, sizeof router_endpoint, "%s-r", f->endpoint);
-    assert_int_equal(zmq_bind(router, router_endpoint), 0);
-    const struct zsocket_options o = {
-        .type = ZSOCKET_DEALER, .endpoint = router_endpoint, .identity = "d", .behind = sub
-    };
-    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &dealer, NULL), 0);
-    assert_int_equal(zsocket_send(dealer, &VIEW_STR("?"), 1, NULL), 0);
-    assert_int_equal(zmq_recv(router, id, sizeof id, 0), 1);
-    assert_int_equal(zmq_recv(router, id + 1, sizeof id - 1, 0), 1);
+    open_shell(f, sub, &s);
     for (int i = 0; i < 20; i++)
         zmq_send(f->peer, "x", 1, 0);
     usleep(50000); /* both queues are full when the loop looks: a tie */
-    zmq_send(router, id, 1, ZMQ_SNDMORE);
-    zmq_send(router, "!", 1, 0);
+    answer(f, &s);
     loop_run(f->loop);
     assert_string_equal(f->order, "iiiiiiiiiiiiiiiiiiiir");
-    dealer = zsocket_close(dealer);
+    close_shell(&s);
     sub = zsocket_close(sub);
-    zmq_close(router);
-    unlink(router_endpoint + strlen("ipc://"));
+}
+
+static void on_iopub_depth(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+
+    (void)frames;
+    (void)count;
+    strcat(f->order, f->all->depth == 1 ? "i" : "d");
+}
+
+static void await_input(struct zsocket *s)
+{
+    while (!(zsocket_events(s->zmq) & ZMQ_POLLIN))
+        usleep(1000);
+}
+
+/* The look that makes a reply wait eats the edge that told of iopub's input: then
+ * nobody would read iopub until the reply has waited for its second, and drains it. */
+static void iopub_has_its_own_turn_when_a_reply_waits_for_it(void **state)
+{
+    struct fixture *f = *state;
+    struct shell s;
+
+    bind_peer(f, ZMQ_XPUB);
+    struct zsocket *sub = open_sub(f, on_iopub_depth);
+    await_subscriptions(f);
+    open_shell(f, sub, &s);
+    zsockets_serve_turn(f->all); /* the first look at everything */
+    answer(f, &s);
+    await_input(s.dealer);
+    zsocket_mark(s.dealer);
+    zsocket_unmark(sub);
+    zmq_send(f->peer, "x", 1, 0);
+    await_input(sub); /* the edge is gone, as by a look in the same turn */
+    zsockets_serve_turn(f->all);
+    assert_string_equal(f->order, "");
+    loop_run(f->loop);
+    assert_string_equal(f->order, "ir"); /* "dr": drained by the reply */
+    close_shell(&s);
+    sub = zsocket_close(sub);
 }
 
 static void on_writable(void *arg)
@@ -455,6 +521,7 @@ int main(void)
         TEST(a_publisher_that_is_not_there_is_told),
         TEST(a_frame_above_the_limit_of_the_library_is_told_as_the_end),
         TEST(what_was_published_before_a_reply_is_read_before_it),
+        TEST(iopub_has_its_own_turn_when_a_reply_waits_for_it),
         TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
     };
 
