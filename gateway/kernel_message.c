@@ -156,10 +156,13 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
         kernel_is_ready_now(k);
     } else if (strcmp(state, "idle") == 0) {
         q->idle = 1;
+        q->idle_ms = loop_now_ms(sessions_loop(k->all));
         if (q->is_run)
-            run_idle(&q->run, loop_now_ms(sessions_loop(k->all)));
+            run_idle(&q->run, q->idle_ms);
         if (q->is_run && q->replied)
             end_ignored(k, q);
+        if (query_lacks_answer(q))
+            kernel_watch(k);
         settle(k, q);
     }
 }

@@ -240,7 +240,8 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
 void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
 
 /* ---- kernel_watch.c ---- */
-void kernel_watch_runs(struct kernel *k);
+void kernel_watch(struct kernel *k);      /* until all that it looks at has ended */
+void kernel_watch_runs(struct kernel *k); /* when there is one */
 
 /* ---- kernel_audit.c ---- */
 /* key NULL: no further field. */

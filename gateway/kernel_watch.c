@@ -4,10 +4,17 @@
 #include "kernel_own.h"
 #include "loop.h"
 #include "seat.h"
+#include "zsocket.h"
 
 enum {
     WATCH_MS = 200,
     NOT_TAKEN_MS = 3000, /* an idle kernel takes a request in milliseconds */
+    NO_ANSWER_MS = 5000, /* of a reply behind its idle: nothing waits for it as a run's end does */
+};
+
+enum {
+    WATCH_AGAIN = 1, /* interrupt the kernel again */
+    WATCH_REOPENED = 2
 };
 
 static int is_open_run(const struct query *q)
@@ -18,18 +25,12 @@ static int is_open_run(const struct query *q)
 /* ---- a connection that broke ---- */
 
 /* A reply above FRAME_MAX of zsocket.c ends the asker's connection, and libzmq tells
- * nobody: it shows as a cell that ended without a reply. The seat gets a new socket of
+ * nobody: it shows as a request that ended without a reply. The seat gets a new socket of
  * the same name; whether the kernel ever read what was sent behind is in doubt. */
-static void reconnect(struct kernel *k, const struct query *lost)
+static void reconnect(struct kernel *k, const struct query *lost, struct seat *s)
 {
-    struct seat *s = k->seats;
-
-    while (s != NULL && s->number != lost->seat)
-        s = s->next;
-    if (s == NULL || k->phase != KERNEL_ALIVE)
-        return;
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (q->seat == s->number && q->channel == lost->channel && is_open_run(q) && !q->busy)
+        if (q->seat == lost->seat && q->channel == lost->channel && is_open_run(q) && !q->busy)
             q->doubtful = 1;
     }
     seat_reopen(s, lost->channel);
@@ -58,9 +59,28 @@ static void watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
     }
 }
 
+/* An inspect_request, say, that ended without a reply: too large, or a kernel that
+ * does not know it. */
+static int watch_unanswered(struct kernel *k, struct query *q, uint64_t now)
+{
+    struct seat *s = seat_by_number(k, q->seat);
+    int stuck = 0;
+
+    if (now - q->idle_ms < NO_ANSWER_MS)
+        return 0;
+    q->replied = 1;
+    kernel_tell_reply(k, q, "ReplyLost", "the kernel ended the request without a reply");
+    if (s != NULL && k->phase == KERNEL_ALIVE && s->dealers[q->channel].socket != NULL)
+        stuck = zsocket_is_stuck(s->dealers[q->channel].socket);
+    if (stuck)
+        reconnect(k, q, s);
+    queries_settle(k->queries, q);
+    return stuck ? WATCH_REOPENED : 0;
+}
+
 /* ---- each run ---- */
 
-/* 1 when the kernel has to be interrupted again. */
+/* What is to be done when all were looked at. */
 static int watch_one(struct kernel *k, struct query *q, uint64_t now)
 {
     /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
@@ -71,12 +91,13 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         return 0;
     }
     enum run_due due = run_check(&q->run, now);
+    int todo = 0;
 
     if (due == RUN_INTERRUPT_AGAIN) {
         /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
          * interrupt is its user's to send. */
         run_interrupt(&q->run, now);
-        return !k->recipe.sockets_fd;
+        return k->recipe.sockets_fd ? 0 : WATCH_AGAIN;
     }
     if (due != RUN_ENDED)
         return 0;
@@ -85,8 +106,11 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
                           q->inherited ? kernel_lost_text
                                        : "the kernel ended the cell without a reply");
-        if (q->run.state == RUN_LOST && !q->inherited)
-            reconnect(k, q);
+        struct seat *s = seat_by_number(k, q->seat);
+        if (q->run.state == RUN_LOST && !q->inherited && s != NULL && k->phase == KERNEL_ALIVE) {
+            reconnect(k, q, s);
+            todo = WATCH_REOPENED;
+        }
     }
     if (!q->idle) {
         q->idle = 1;
@@ -95,34 +119,44 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     }
     kernel_run_ended(k, q);
     queries_settle(k->queries, q);
-    return 0;
+    return todo;
 }
 
 static void on_watch(void *arg)
 {
     struct kernel *k = arg;
     uint64_t now = loop_now_ms(sessions_loop(k->all));
-    int again = 0;
+    int todo = 0, unanswered = 0;
 
     for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
         next = queries_next(k->queries, q);
         if (is_open_run(q) && q->doubtful)
             watch_doubtful(k, q, now);
         else if (is_open_run(q))
-            again |= watch_one(k, q, now);
+            todo |= watch_one(k, q, now);
+        else if (query_lacks_answer(q))
+            unanswered = 1, todo |= watch_unanswered(k, q, now);
     }
     kernel_watch_inherited(k, now);
     kernel_inheritance_done(k);
-    if (again && k->phase == KERNEL_ALIVE)
+    if ((todo & WATCH_AGAIN) && k->phase == KERNEL_ALIVE)
         kernel_send_interrupt(k);
-    if (queries_runs(k->queries) > 0)
+    if (todo & WATCH_REOPENED)
+        seats_release(k); /* what the broken connection did not take; this adds queries */
+    if (queries_runs(k->queries) > 0 || unanswered)
         return;
     k->run_timer = loop_timer_close(k->run_timer);
     seats_sweep(k);
 }
 
+void kernel_watch(struct kernel *k)
+{
+    if (k->run_timer == NULL)
+        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
+}
+
 void kernel_watch_runs(struct kernel *k)
 {
-    if (k->run_timer == NULL && queries_runs(k->queries) > 0)
-        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
+    if (queries_runs(k->queries) > 0)
+        kernel_watch(k);
 }

@@ -111,6 +111,22 @@ int query_is_answer(const char *request_type, const char *type)
     return strncmp(type, request_type, n) == 0 && strcmp(type + n, "_reply") == 0;
 }
 
+/* Others may be no requests that this kernel knows. */
+int query_lacks_answer(const struct query *r)
+{
+    static const char *const answered[] = { "complete_request",  "inspect_request",
+                                            "history_request",   "is_complete_request",
+                                            "comm_info_request", "kernel_info_request" };
+
+    if (r->is_run || !r->idle || r->replied || r->inherited)
+        return 0;
+    for (size_t i = 0; i < sizeof answered / sizeof answered[0]; i++) {
+        if (strcmp(r->type, answered[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel channel,
                                   const char *id, const char *type, int *ret_second)
 {

@@ -32,6 +32,7 @@ struct query {
     int allow_stdin;
     int busy, replied, idle;
     int is_run;
+    uint64_t idle_ms;        /* when its idle came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
     int inherited;           /* sent by the gateway before this one */
@@ -62,6 +63,9 @@ void queries_remove(struct queries *q, struct query *r);
 
 /* execute_request is answered by execute_reply, and so on. */
 int query_is_answer(const char *request_type, const char *type);
+
+/* No run, and of a type that kernels answer before its idle: which came, without the answer. */
+int query_lacks_answer(const struct query *r);
 
 /* The oldest request of that seat and channel with this id that a message of type
  * may answer; *ret_second is 1 when there is one but it has its reply already. */

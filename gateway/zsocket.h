@@ -63,6 +63,10 @@ void zsocket_replace(struct zsocket *from, struct zsocket *to);
 int zsocket_send(struct zsocket *s, const struct view *frames, size_t count,
                  struct err *e) MUST_CHECK;
 
+/* 1 when it takes no message now: its queue is full, or a message above libzmq's limit
+ * came, which ends the connection for good and is told nobody. */
+int zsocket_is_stuck(struct zsocket *s);
+
 /* Reads all that is there now, up to a bound. 1 when more is left. */
 int zsocket_drain(struct zsocket *s);
 

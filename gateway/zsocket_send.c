@@ -67,6 +67,12 @@ static int make_frame(struct zsocket *s, struct view v, zmq_msg_t *m)
     return 0;
 }
 
+int zsocket_is_stuck(struct zsocket *s)
+{
+    zsocket_mark(s); /* the look may eat the edge that tells of input */
+    return !(zsocket_events(s->zmq) & ZMQ_POLLOUT);
+}
+
 static void look_at_blocked(void *arg)
 {
     struct zsockets *z = arg;

@@ -36,3 +36,35 @@ def test_a_reply_just_below_the_ceiling_arrives_whole(shared, kernel):
         assert run.status == "ok"
         value = run.reply["content"]["user_expressions"]["big"]["data"]["text/plain"]
         assert len(value) == (60 << 20) + 2
+
+
+@pytest.mark.parametrize("mib, ename", [(70, "MessageTooLarge"), (140, "ReplyLost")], ids=["frame", "connection"])
+def test_so_is_one_to_a_request_that_is_no_run_and_cells_behind_it_go_on(shared, kernel, mib, ename):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c:
+        assert c.run("def inspect(*a, **k):\n"
+                     "    return {'status': 'ok', 'found': True, 'metadata': {},\n"
+                     f"            'data': {{'text/plain': 'x' * ({mib} << 20)}}}}\n"
+                     "get_ipython().kernel.do_inspect = inspect; marker = 'set'").status == "ok"
+        ask = c.send("inspect_request", {"code": "print", "cursor_pos": 5, "detail_level": 0})
+        m = c.until(lambda m: m["header"]["msg_type"] == "inspect_reply", timeout=120)
+        assert m["parent_header"]["msg_id"] == ask
+        assert (m["content"]["status"], m["content"]["ename"]) == ("error", ename)
+        assert m["metadata"]["holdcell"]["synthetic"] is True
+        assert c.run("marker", timeout=60).result == "'set'"
+        assert shared.wait_state(kid, "idle")
+
+
+def test_a_cell_that_was_sent_before_the_break_was_known_has_an_end(shared, kernel):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c:
+        assert c.run("def inspect(*a, **k):\n"
+                     "    return {'status': 'ok', 'found': True, 'metadata': {},\n"
+                     "            'data': {'text/plain': 'x' * (140 << 20)}}\n"
+                     "get_ipython().kernel.do_inspect = inspect").status == "ok"
+        ask = c.send("inspect_request", {"code": "print", "cursor_pos": 5, "detail_level": 0})
+        c.until(lambda m: m["header"]["msg_type"] == "status" and m["parent_header"]["msg_id"] == ask
+                and m["content"]["execution_state"] == "idle", timeout=120)
+        run = c.finish(c.start("'behind'"), timeout=120)     # into the broken connection, or just before
+        assert run.result == "'behind'" or run.ename == "RunLost"
+        assert c.run("'later'", timeout=60).result == "'later'"

@@ -32,7 +32,7 @@ from server import BIN, wait_for                            # noqa: E402
 from wire import Rest, Target                               # noqa: E402
 
 PRINCIPALS = 4
-FILL = 80, 65000        # pieces, bytes: what a kernel prints before, so that its event log is full in memory
+FILL = 7000, 100      # outputs, bytes: what a kernel prints before, so that its event log is full in memory
 
 
 def options():
