@@ -5,6 +5,7 @@ import collections
 import time
 
 DEADLINE = 240      # seconds for what takes one: the machine may be busy with other things
+SLOW = 30           # worth a line in the report
 
 
 class Ledger:
@@ -13,7 +14,7 @@ class Ledger:
     def __init__(self):
         self.counts = collections.Counter()
         self.broken = []
-        self.longest = 0.0
+        self.longest = 0.0, ""
 
     def note(self, what, n=1):
         self.counts[what] += n
@@ -84,7 +85,10 @@ class Cell:
             return
         self.reply = content
         self.kernel.ledger.note("replies checked")
-        self.kernel.ledger.longest = max(self.kernel.ledger.longest, time.monotonic() - self.began)
+        took = time.monotonic() - self.began
+        self.kernel.ledger.longest = max(self.kernel.ledger.longest, (took, f"{self!r}, at {time.strftime('%H:%M:%S')}"))
+        if took > SLOW:
+            self.kernel.ledger.note(f"replies after more than {SLOW} s")
         if self.seen.get(self.client, 0) != len(self.expect) and not self.disturbed:
             self.kernel.ledger.note(f"replies ahead of outputs ({self.kernel.dialect.name})")
         self.touch()

@@ -280,7 +280,7 @@ class Soak:
                                 ([] if gauge.alive() else ["a process of the server was replaced"]) + log[:20])
         finally:
             print("\n" + "\n".join(f"{k:28} {v}" for k, v in sorted(self.ledger.counts.items())))
-            print(f"slowest reply {self.ledger.longest:.1f} s, seed {self.seed}")
+            print(f"slowest reply {self.ledger.longest[0]:.1f} s ({self.ledger.longest[1]}), seed {self.seed}")
             try:
                 if failed and os.environ.get("HOLDCELL_LOGS"):
                     shutil.copy(self.server.log_path, os.path.join(os.environ["HOLDCELL_LOGS"], "soak-server.log"))
