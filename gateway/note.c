@@ -9,14 +9,37 @@
 #include "err.h"
 #include "jsonwrite.h"
 #include "noteitem.h"
+#include "utf8.h"
+
+/* Repair makes a text longer (three bytes for one), and what does not fit would be refused
+ * by the next gateway: it is cut, between characters. */
+static void put_text(struct jsonwrite *w, const char *s, size_t size)
+{
+    const struct view given = { (const uint8_t *)s, strnlen(s, size - 1) };
+    autobuf struct buf repaired = { 0 };
+    struct view text = given;
+
+    buf_init(&repaired, 3 * size);
+    if (utf8_repair(given, &repaired, &text, NULL) < 0)
+        text = (struct view){ given.p, utf8_valid_prefix(given) };
+    if (text.n >= size)
+        text.n = utf8_valid_prefix((struct view){ text.p, size - 1 });
+    jsonwrite_string(w, text);
+}
 
 int note_encode(const struct note *n, struct buf *out, struct err *e)
 {
     struct jsonwrite w = jsonwrite_to(out);
-    const char *const texts[][2] = {
-        { "principal", n->principal }, { "id", n->id },
-        { "spec", n->spec_name },      { "key", n->key },
-        { "base", n->base },           { "session", n->session },
+    const struct {
+        const char *key, *value;
+        size_t size;
+    } texts[] = {
+        { "principal", n->principal, sizeof n->principal },
+        { "id", n->id, sizeof n->id },
+        { "spec", n->spec_name, sizeof n->spec_name },
+        { "key", n->key, sizeof n->key },
+        { "base", n->base, sizeof n->base },
+        { "session", n->session, sizeof n->session },
     };
     const struct {
         const char *key;
@@ -38,8 +61,8 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
 
     jsonwrite_object(&w);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        jsonwrite_key(&w, texts[i][0]);
-        jsonwrite_str(&w, texts[i][1]);
+        jsonwrite_key(&w, texts[i].key);
+        put_text(&w, texts[i].value, texts[i].size);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         jsonwrite_key(&w, numbers[i].key);

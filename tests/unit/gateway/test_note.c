@@ -254,6 +254,57 @@ static void a_note_cut_anywhere_is_refused(void **state)
                          -HC_EPARSE);
 }
 
+static void fill(char *out, size_t n, unsigned *seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        *seed = *seed * 1103515245u + 12345u;
+        out[i] = (char)(*seed >> 16);
+    }
+    out[n - 1] = '\0';
+}
+
+/* A kernel names its session as it likes. */
+static void whatever_bytes_its_texts_are_a_note_can_be_read_again(void **state)
+{
+    struct note n = example(), back;
+    unsigned seed = 1;
+    struct err e;
+
+    (void)state;
+    for (int byte = 1; byte < 256 + 2000; byte++) {
+        autobuf struct buf out = { 0 };
+
+        if (byte < 256) {
+            memset(n.session, byte, sizeof n.session - 1);
+            memset(n.principal, byte, sizeof n.principal - 1);
+            memset(n.spec_name, byte, sizeof n.spec_name - 1);
+        } else {
+            fill(n.session, sizeof n.session, &seed);
+            fill(n.principal, sizeof n.principal, &seed);
+            fill(n.spec_name, sizeof n.spec_name, &seed);
+        }
+        buf_init(&out, LAUNCH_NOTE_MAX);
+        assert_int_equal(note_encode(&n, &out, &e), 0);
+        if (note_decode(buf_view(&out), &back, &e) < 0)
+            fail_msg("%d: %s", byte, e.msg);
+        if (byte < 128)
+            assert_string_equal(n.session, back.session);
+    }
+}
+
+static void what_repair_made_too_long_is_cut_between_characters(void **state)
+{
+    struct note n = example(), back;
+    autobuf struct buf out = { 0 };
+
+    (void)state;
+    memset(n.session, 0xff, sizeof n.session - 1);
+    buf_init(&out, LAUNCH_NOTE_MAX);
+    assert_int_equal(note_encode(&n, &out, NULL), 0);
+    assert_int_equal(note_decode(buf_view(&out), &back, NULL), 0);
+    assert_int_equal(strlen(back.session), 126); /* 42 times U+FFFD */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +318,8 @@ int main(void)
         cmocka_unit_test(what_is_kept_has_room_up_to_its_limit),
         cmocka_unit_test(a_damaged_note_is_refused_by_field),
         cmocka_unit_test(a_note_cut_anywhere_is_refused),
+        cmocka_unit_test(whatever_bytes_its_texts_are_a_note_can_be_read_again),
+        cmocka_unit_test(what_repair_made_too_long_is_cut_between_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
