@@ -155,6 +155,7 @@ class Soak:
                 "path": path, "type": "notebook", "name": path, "kernel": {"name": "scripted"}}, timeout=DEADLINE)
             if status != 201:
                 self.ledger.breach(f"POST /api/sessions: {status} {model}")
+                await asyncio.sleep(0.1)
                 continue
             kernel = Kernel(self.ledger, target, model["kernel"]["id"], Scripted())
             client = Client(kernel, "brief", bool(self.rng.randrange(2)), self.rng)
@@ -193,7 +194,11 @@ class Soak:
 
     async def watch(self, gauge):
         while True:
-            row = gauge.sample()
+            try:
+                row = gauge.sample()
+            except (FileNotFoundError, ProcessLookupError):     # a process ended under the look
+                await asyncio.sleep(0.1)
+                continue
             for kernel in self.kernels + self.loud:
                 kernel.overdue()
             if len(gauge.rows) % 12 == 1:
@@ -221,6 +226,8 @@ class Soak:
                 self.ledger.breach(f"a task of the test ended: {result!r}")
         end = time.monotonic() - gauge.began
         await self.last_idles()
+        if watching.done():
+            self.ledger.breach(f"the measuring ended: {watching.exception()!r}")
         watching.cancel()
         await asyncio.gather(*(self.say_bye(c) for k in self.kernels + self.loud for c in k.clients))
         return begin, end
