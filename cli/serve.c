@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 #include "serve_settings.h"
 #include "siblings.h"
 #include "supervise.h"
+
+enum { AUDIT_LOG_MS = 3000, POLL_MS = 50 };
 
 struct server {
     struct serve_options options;
@@ -182,6 +185,23 @@ static int try_audit_log(const struct serve_options *o, struct err *e)
     return o->audit_log != NULL ? auditfile_open(o->audit_log, &fd, e) : 0;
 }
 
+/* When another server writes it, which may be one that was killed just now: its launcher
+ * follows it in a moment. The launcher locks it then. */
+static int await_audit_log(const struct serve_options *o, struct err *e)
+{
+    autoclose int fd = -1;
+    int rc = o->audit_log != NULL ? auditfile_open(o->audit_log, &fd, e) : 0;
+
+    if (rc < 0 || fd < 0)
+        return rc;
+    for (int waited = 0; (rc = auditfile_test(o->audit_log, fd, e)) == -EBUSY; waited += POLL_MS) {
+        if (waited >= AUDIT_LOG_MS)
+            break;
+        poll(NULL, 0, POLL_MS);
+    }
+    return rc;
+}
+
 /* Kernels that were kept restart in their sandboxes, which have theirs mounted: without an
  * option it is that one for all. */
 static void choose_runtime(struct server *s)
@@ -212,6 +232,8 @@ static int prepare(struct server *s, struct err *e)
         rc = open_sockets(s, e);
     if (rc == 0)
         rc = open_state(s, e);
+    if (rc == 0)
+        rc = await_audit_log(&s->options, e);
     if (rc == 0)
         choose_runtime(s);
     if (rc == 0)

@@ -13,4 +13,13 @@ struct err;
  * links, files with further names, and what others than root may write. */
 int auditfile_open(const char *path, int *ret_fd, struct err *e) MUST_CHECK;
 
+/* Keeps other servers from the file: two that write into one break its chain. fd: what
+ * auditfile_open() gave. *lock_fd, owned by the caller, holds the lock until it is closed: -1,
+ * or that of the file before, which is let go when the new one is locked, and stays when it
+ * is not. -EBUSY: another server has it. */
+int auditfile_lock(const char *path, int fd, int *lock_fd, struct err *e) MUST_CHECK;
+
+/* Whether a lock could be had now, without taking it. -EBUSY as above. */
+int auditfile_test(const char *path, int fd, struct err *e) MUST_CHECK;
+
 #endif

@@ -85,6 +85,7 @@ void keeper_kept(struct launcher *l, uint64_t now_ms)
     /* The port is free, and the settings with their token forgotten, before the supervisor
      * goes: the next one may be of another kind. */
     launcher_setup_close(l->config);
+    closep(&l->audit_lock); /* likewise its audit file, which nobody writes now */
     if (l->sessions.count == 0) {
         nothing_left(l, now_ms);
         return;

@@ -33,6 +33,7 @@ void launcher_init(struct launcher *l, struct launcher_config *config, struct sa
         .host = host,
         .state = LAUNCHER_SERVING,
         .signal_fd = -1,
+        .audit_lock = -1,
     };
     sessions_init(&l->sessions, config->sessions_max);
     gatewayproc_init(&l->gateway);
@@ -56,6 +57,7 @@ void launcher_free(struct launcher *l)
     gatewayproc_kill(&l->gateway);
     closep(&l->gateway.pidfd);
     closep(&l->signal_fd);
+    closep(&l->audit_lock);
     keeper_free(l);
     free(l->polled);
     sessions_free(&l->sessions);

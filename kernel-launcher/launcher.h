@@ -50,6 +50,7 @@ struct launcher {
     uint64_t stop_by_ms;      /* of the present state, when it is not SERVING */
     int failed;               /* 1: give up, exit status 1 */
     int signal_fd;            /* owned */
+    int audit_lock;           /* owned; keeps other servers from the audit file; -1: none */
     struct pollfd *polled;    /* owned; room for everything that can be polled */
     size_t polled_room;
 };

@@ -296,6 +296,8 @@ static int audit(struct request *r, struct err *e)
         return err_set(e, ENOENT, "the server has no audit file");
     int rc = auditfile_open(path, &fd, e);
     if (rc == 0)
+        rc = auditfile_lock(path, fd, &r->launcher->audit_lock, e);
+    if (rc == 0)
         answer(r, &opened, &fd, 1);
     return rc;
 }

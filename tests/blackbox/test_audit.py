@@ -250,6 +250,37 @@ def test_a_path_that_is_not_right_is_refused_at_the_start(folder, prepare, said)
     assert not os.path.exists("/tmp/elsewhere")
 
 
+def test_two_servers_do_not_share_a_file(audited, server_with, folder):
+    s = audited()
+    kid = s.start_kernel("python3")
+    lines = len(records(s.audit))
+    got = subprocess.run([BIN, "serve", "--no-auth", "--listen", "127.0.0.1:0", "--state-dir", f"{folder}/state",
+                          "--audit-log", s.audit], capture_output=True, text=True, timeout=60)
+    assert got.returncode in (1, 2), got
+    assert f"option --audit-log: '{s.audit}' is in use by another server" in got.stderr, got.stderr
+    assert len(records(s.audit)) == lines
+    os.rename(s.audit, s.audit + ".1")
+    s.proc.send_signal(signal.SIGHUP)
+    wait_for(lambda: os.path.exists(s.audit) and named(s.audit, "audit_opened", after="rotation"))
+    other = server_with("--audit-log", s.audit + ".1")      # the old one is free
+    assert named(s.audit + ".1", "audit_opened", after="start")
+    assert other.stop() == 0
+    os.kill(s.process("gateway"), signal.SIGKILL)           # the lock is not the gateway's
+    wait_for(lambda: s.answers() and named(s.audit, "audit_opened", after="start"))
+    old = s.process("launcher")
+    os.kill(old, signal.SIGKILL)                            # it goes with its launcher
+    wait_for(lambda: s.process("launcher") not in (0, old) and s.answers()
+             and len(named(s.audit, "audit_opened", after="start")) == 2)
+    assert not s.kernel(kid) and audit_check(s) == "ok"
+
+
+def test_a_server_after_one_that_was_killed_has_the_file(audited, server_with, folder):
+    s = audited()
+    os.kill(s.proc.pid, signal.SIGKILL)
+    server_with("--audit-log", s.audit)
+    assert len(named(s.audit, "audit_opened", after="start")) == 2
+
+
 def test_options_that_need_each_other():
     for options, said in ((["--audit-required"], "option --audit-required needs --audit-log"),
                           (["--audit-log", "audit"], "option --audit-log: 'audit' is not an absolute path")):

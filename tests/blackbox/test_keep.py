@@ -430,3 +430,15 @@ def test_who_reads_the_log_may_go(kept):
     assert h.proc.wait(DEADLINE) != 0
     heir = kept.heir(s).start()
     assert value(heir, kid, "x + 1") == "42"
+
+
+def test_an_audit_file_is_free_while_nobody_serves(kept, tmp_path):
+    audit = tmp_path / "audit"
+    first = kept("--audit-log", str(audit))
+    kid, _ = kernel_with(first, "x = 7")
+    assert first.stop() == 0 and alive(first.keeper())
+    other = kept("--audit-log", str(audit))
+    assert other.answers() and other.stop() == 0
+    heir = kept.heir(first, "--audit-log", str(audit)).start()
+    assert value(heir, kid, "x") == "7"
+    assert audit.read_text().count('"audit_opened"') == 3

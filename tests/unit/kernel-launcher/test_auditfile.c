@@ -114,6 +114,67 @@ static void without_a_path_or_with_a_bad_one_it_is_an_error_and_no_end(void **st
     world_create(w);
 }
 
+/* As another server asks, whose launcher has descriptors of its own. */
+static int other_server(const char *of, struct err *e)
+{
+    autoclose int fd = -1, lock_fd = -1;
+
+    assert_int_equal(auditfile_open(of, &fd, e), 0);
+    int tested = auditfile_test(of, fd, e);
+    int rc = auditfile_lock(of, fd, &lock_fd, e);
+    assert_int_equal(tested, rc);
+    return rc;
+}
+
+static void a_file_has_one_server_whose_lock_no_gateway_drops(void **state)
+{
+    struct world *w = *state;
+    struct launch_audit m = { 0 };
+    struct flock unlock = { .l_type = F_UNLCK };
+    struct err e = { 0 };
+
+    w->config.audit_log = path;
+    for (int gateway = 0; gateway < 2; gateway++) {
+        world_fresh(&a);
+        world_call(w, LAUNCH_AUDIT, &m, NULL, 0, &a);
+        assert_int_equal(a.head.verb, LAUNCH_AUDIT);
+        assert_int_equal(other_server(path, &e), -EBUSY);
+        assert_non_null(strstr(e.msg, "--audit-log"));
+        assert_non_null(strstr(e.msg, path));
+        assert_int_equal(fcntl(a.fds[0], F_OFD_SETLK, &unlock), 0);
+        world_close(a.fds, 1);
+        assert_int_equal(other_server(path, &e), -EBUSY);
+    }
+    closep(&w->launcher.audit_lock);
+    assert_int_equal(other_server(path, &e), 0);
+}
+
+static void the_lock_moves_with_a_rotation_and_stays_when_it_cannot(void **state)
+{
+    struct world *w = *state;
+    struct launch_audit m = { 0 };
+    struct err e = { 0 };
+    int fd = -1, lock_fd = -1;
+
+    w->config.audit_log = path;
+    world_fresh(&a);
+    world_call(w, LAUNCH_AUDIT, &m, NULL, 0, &a);
+    world_close(a.fds, 1);
+    assert_int_equal(rename(path, other), 0);
+    assert_int_equal(auditfile_open(path, &fd, &e), 0);
+    assert_int_equal(auditfile_lock(path, fd, &lock_fd, &e), 0);
+    world_call(w, LAUNCH_AUDIT, &m, NULL, 0, &a);
+    world_assert_error(&a, EBUSY, "--audit-log");
+    assert_int_equal(other_server(other, &e), -EBUSY);
+    close(lock_fd);
+    close(fd);
+    world_call(w, LAUNCH_AUDIT, &m, NULL, 0, &a);
+    assert_int_equal(a.head.verb, LAUNCH_AUDIT);
+    world_close(a.fds, 1);
+    assert_int_equal(other_server(path, &e), -EBUSY);
+    assert_int_equal(other_server(other, &e), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -123,6 +184,8 @@ int main(void)
         T(what_is_no_plain_file_of_ours_is_refused),
         T(each_question_opens_what_the_path_names_then),
         T(without_a_path_or_with_a_bad_one_it_is_an_error_and_no_end),
+        T(a_file_has_one_server_whose_lock_no_gateway_drops),
+        T(the_lock_moves_with_a_rotation_and_stays_when_it_cannot),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
