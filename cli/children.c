@@ -9,7 +9,7 @@
 
 /* A child that is not reaped yet keeps its number, so the kill cannot hit a
  * stranger: only this thread reaps. */
-int children_kill_all(void)
+int children_kill_all(pid_t spared)
 {
     char path[64];
     int count = 0, pid;
@@ -21,7 +21,7 @@ int children_kill_all(void)
         return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 ? 1 : 0;
     }
     while (fscanf(f, "%d", &pid) == 1) {
-        if (kill(pid, SIGKILL) == 0 || errno != ESRCH)
+        if (pid != spared && (kill(pid, SIGKILL) == 0 || errno != ESRCH))
             count++;
     }
     fclose(f);

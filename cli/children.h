@@ -2,7 +2,10 @@
 #ifndef HC_CHILDREN_H
 #define HC_CHILDREN_H
 
-/* Sends SIGKILL to every child; returns how many there are, zombies included. */
-int children_kill_all(void);
+#include <sys/types.h>
+
+/* Sends SIGKILL to every child but spared (0: none); returns how many those are, zombies
+ * included. */
+int children_kill_all(pid_t spared);
 
 #endif

@@ -284,12 +284,19 @@ static void read_ready(struct supervisor *s)
         log_warn("stdout_closed", "%s", "");
 }
 
+/* The trial of a reload is no leftover of a launcher: the settings that it finds right are
+ * those of the next one. It ends by itself. */
+static pid_t spared(const struct supervisor *s)
+{
+    return s->stopping ? 0 : s->plan->reload->trial.pid;
+}
+
 /* Children of a dead launcher die by their parent-death signal; killing them
  * again costs nothing and covers one that had not set it yet. Returns 1 when none
  * is left, or when waiting longer is of no use. */
 static int leftovers_gone(struct supervisor *s)
 {
-    if (children_kill_all() == 0)
+    if (children_kill_all(spared(s)) == 0)
         return 1;
     reap(s);
     return now_ms() - s->ended_ms > LEFTOVER_MS;

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from server import Server, wait_for
+from server import Server, status_of, wait_for
 
 OLD, NEW = "old-t0ken-of-this-test", "new-t0ken-of-this-test"
 
@@ -109,6 +109,26 @@ def test_a_launcher_that_comes_after_a_reload_has_the_new_settings(server):
         return server.process("launcher") not in (0, old) and server.answers()
     wait_for(back)
     assert (server.status(OLD), server.status(NEW)) == (401, 200)
+
+
+def test_a_reload_outlives_a_launcher_that_dies_meanwhile(server):
+    """Both reach the supervisor in one turn, the signal first: the reload's trial runs while leftovers are killed."""
+    old = server.process("launcher")
+    server.write(NEW).proc.send_signal(signal.SIGSTOP)
+    wait_for(lambda: status_of(server.proc.pid)["State"].startswith("T"))
+    server.proc.send_signal(signal.SIGHUP)
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: status_of(old).get("State", "Z").startswith("Z"))
+    server.proc.send_signal(signal.SIGCONT)
+    server.token = NEW
+
+    def back():
+        """another launcher, whose gateway answers"""
+        return server.process("launcher") not in (0, old) and server.answers()
+    wait_for(back)
+    wait_for(lambda: server.status(NEW) == 200)
+    assert server.status(OLD) == 401
+    assert "event=reload_published version=2" in server.log() and "event=reload_refused" not in server.log()
 
 
 def test_a_storm_of_signals_ends_with_the_last_state_of_the_file(server):
