@@ -96,6 +96,7 @@ def fill(server, ballast, step):
     raise AssertionError("the host does not fill up")
 
 
+@pytest.mark.full
 def test_prespawned_kernels_wait_for_room(server_with, ballast):
     margin = min(1024 * MIB, available() // 3)
     reserve = (available() - margin) // MIB
@@ -108,6 +109,7 @@ def test_prespawned_kernels_wait_for_room(server_with, ballast):
     wait_for(lambda: "event=prespawned kernels=2 failed=0" in s.log())
 
 
+@pytest.mark.full
 def test_room_comes_and_goes(server_with, ballast):
     margin = min(1024 * MIB, available() // 3)
     s = server_with("--memory-reserve-mb", str((available() - margin) // MIB))

@@ -140,6 +140,7 @@ def breakable(server_with):
     shutil.rmtree(d)
 
 
+@pytest.mark.full
 def test_an_orphaned_session_ends_at_its_deadline(breakable):
     s = breakable("--orphan-timeout", "3")
     kid = s.start_kernel("python3")
@@ -172,6 +173,7 @@ def test_a_gateway_that_comes_back_in_time_finds_the_session(breakable, options)
         assert c.run("marker").result == "1"
 
 
+@pytest.mark.full
 def test_who_was_stopped_together_with_the_gateway_ends_nothing(server_with):
     s = server_with("--orphan-timeout", "3")
     kid = s.start_kernel("python3")

@@ -49,6 +49,7 @@ def test_an_idle_kernel_goes_though_it_is_looked_at_and_its_session_goes_with_it
     wait_for(lambda: not s.kernels())
 
 
+@pytest.mark.full
 def test_a_connected_kernel_stays_whatever_its_client_does_not_do(server_with):
     s = server_with(*FAST)
     kid = s.start_kernel("python3")
@@ -59,6 +60,7 @@ def test_a_connected_kernel_stays_whatever_its_client_does_not_do(server_with):
     gone(s, kid)
 
 
+@pytest.mark.full
 def test_a_kernel_at_work_stays_and_its_time_begins_when_the_work_ends(server_with):
     s = server_with(*FAST)
     kid = s.start_kernel("python3")
@@ -114,6 +116,7 @@ def test_a_busy_kernel_is_culled_when_that_is_asked_for(server_with):
     assert culled(s, kid)["busy"] == "1"
 
 
+@pytest.mark.full
 def test_a_kernelspec_has_its_own_time(server_with, kernel_path):
     python = ["python3", "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel_path.add("brief", python, metadata={"cull_idle_timeout": 2}, language="python")
@@ -129,6 +132,7 @@ def test_a_kernelspec_has_its_own_time(server_with, kernel_path):
     lives(s, lasting)
 
 
+@pytest.mark.full
 def test_a_new_gateway_goes_on_with_the_clock(server_with):
     s = server_with("--cull-idle-timeout", "600", "--cull-interval", "0.5")
     kid = s.start_kernel("python3")

@@ -270,6 +270,7 @@ def test_another_session_id_gets_nothing_of_it(server_with):
                        for m in other.seen)
 
 
+@pytest.mark.full
 def test_twice_in_one_cell(server_with):
     s = server_with()
     kid = s.start_kernel("python3")

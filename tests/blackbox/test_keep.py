@@ -178,6 +178,7 @@ def test_a_cell_over_the_restart_ends_truthfully(kept):
     assert value(heir, kid, "done") == "'yes'"
 
 
+@pytest.mark.full
 def test_a_cell_that_ended_while_no_server_was_there_is_told_as_lost(kept):
     s = kept()
     kid, c = kernel_with(s, "0")
@@ -201,6 +202,7 @@ def test_a_server_without_kernels_leaves_no_keeper(kept):
     assert "no kernels are kept" in stop_command(s.state).stdout
 
 
+@pytest.mark.full
 def test_the_next_server_may_end_them_at_its_own_end(kept):
     s = kept()
     kid, c = kernel_with(s, "x = 1")
@@ -228,6 +230,7 @@ def test_a_kernel_of_another_runtime_is_kept_too(kept, kernel_path):
 
 # --- what ends them -------------------------------------------------------------------
 
+@pytest.mark.full
 def test_the_orphan_timeout_ends_all_and_leaves_nothing(kept):
     s = kept("--orphan-timeout", "3")
     kernel_with(s, "x = 1")
@@ -270,6 +273,7 @@ def test_stop_leaves_a_server_alone(kept):
 
 # --- what goes wrong -------------------------------------------------------------------
 
+@pytest.mark.full
 def test_a_killed_keeper_takes_its_kernels_along_and_the_next_server_starts_clean(kept):
     s = kept()
     kernel_with(s, "x = 1")
@@ -283,6 +287,7 @@ def test_a_killed_keeper_takes_its_kernels_along_and_the_next_server_starts_clea
     assert value(heir, kid, "y") == "1"
 
 
+@pytest.mark.full
 def test_a_taken_over_launcher_that_dies_is_replaced(kept):
     s = kept()
     kernel_with(s, "x = 1")
@@ -300,6 +305,7 @@ def test_a_taken_over_launcher_that_dies_is_replaced(kept):
     assert value(last, kid, "y") == "1"
 
 
+@pytest.mark.full
 def test_of_two_servers_one_takes_them_over(kept):
     s = kept()
     kid, _ = kernel_with(s, "x = 41")
@@ -331,6 +337,7 @@ def test_two_signals_are_no_loss(kept):
     assert value(heir, kid, "x + 1") == "42"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("after", [0, 0.01, 0.02, 0.03, 0.05, 0.1])
 def test_a_server_that_is_killed_while_it_takes_over_leaves_a_usable_state(kept, after):
     s = kept()
@@ -350,6 +357,7 @@ def test_a_server_that_is_killed_while_it_takes_over_leaves_a_usable_state(kept,
     assert value(heir, new, "y") == "1"
 
 
+@pytest.mark.full
 def test_a_server_that_took_over_and_is_killed_ends_them(kept):
     s = kept()
     kernel_with(s, "x = 41")
@@ -376,6 +384,7 @@ def test_wrong_options_of_the_next_server_cost_nothing(kept, tmp_path):
     assert value(heir, kid, "x + 1") == "42"
 
 
+@pytest.mark.full
 def test_a_program_that_does_not_work_costs_nothing(kept):
     s = kept()
     kid, _ = kernel_with(s, "x = 41")
@@ -398,6 +407,7 @@ def test_only_root_reaches_the_keeper(kept):
     assert alive(s.keeper())
 
 
+@pytest.mark.full
 def test_nonsense_at_the_keepers_socket_costs_nothing(kept):
     s = kept()
     kid, _ = kernel_with(s, "x = 41")

@@ -70,6 +70,7 @@ def test_a_busy_kernel_is_deleted_in_time_with_all_that_it_started(server_with):
     assert called(s, "98765") == [] and s.kernels() == []
 
 
+@pytest.mark.full
 def test_a_kernel_that_only_exits_is_started_again_five_times(server_with, kernel_path):
     kernel_path.add("brief", ["/bin/false", "{connection_file}"])
     s = server_with("--kernel-path", kernel_path.path)

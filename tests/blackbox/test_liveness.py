@@ -23,6 +23,7 @@ def states_told(c):
     return {m["content"].get("execution_state") for m in c.seen if m["header"]["msg_type"] == "status"}
 
 
+@pytest.mark.full
 def test_a_closed_heartbeat_is_told_over_rest_alone_and_the_kernel_goes_on(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:
@@ -42,6 +43,7 @@ def test_a_closed_heartbeat_is_told_over_rest_alone_and_the_kernel_goes_on(share
         assert "reason" not in shared.kernel(kid)
 
 
+@pytest.mark.full
 def test_a_stopped_kernel_is_unresponsive_until_it_goes_on(server_with):
     s = server_with()
     kid = s.start_kernel("python3")
@@ -70,6 +72,7 @@ def test_a_stopped_kernel_is_unresponsive_until_it_goes_on(server_with):
     assert "event=kernel_unresponsive" in s.log()
 
 
+@pytest.mark.full
 def test_a_cell_that_holds_the_interpreter_lock_is_busy_and_not_unresponsive(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -115,6 +115,11 @@ display(style)
     "tabulate": """
 import pandas as pd
 pd.DataFrame({"a": [1]}).to_markdown().startswith("|") """,
+    "jupyter-mimetypes": """
+import jupyter_mimetypes, pandas
+frame = pandas.DataFrame({"a": [1, 2, 3]})
+data, metadata = jupyter_mimetypes.serialize_object(frame)
+jupyter_mimetypes.deserialize_object(data, metadata).equals(frame)""",
 }
 
 # What a package shows beside its last value.
