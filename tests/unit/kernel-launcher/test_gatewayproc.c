@@ -258,14 +258,12 @@ static int another_one_lives(struct launcher *l)
 
 static void start_launcher(struct launcher *l, struct launcher_config *config, struct fixture *f)
 {
-    *config =
-        (struct launcher_config){ .kernel_path = "/none",
-                                  .sessions_max = 2,
-                                  .gateway = f->config,
-                                  .keeper = { .state_fd = -1,
-                                              .slot_fd = -1,
-                                              .state_dir_fd = -1,
-                                              .control_fd = -1 } };
+    *config = (struct launcher_config){
+        .kernel_path = "/none",
+        .sessions_max = 2,
+        .gateway = f->config,
+        .keeper = { .state_fd = -1, .slot_fd = -1, .state_dir_fd = -1, .control_fd = -1 }
+    };
     launcher_init(l, config, NULL);
     assert_int_equal(launcher_open(l, NULL), 0);
     previous = 0;
