@@ -18,6 +18,8 @@ BIN = os.environ.get("HOLDCELL_BIN", os.path.join(ROOT, "build", "release", "bin
 TOKEN = "bl4ckb0x-t0ken"
 SLOW = float(os.environ.get("HOLDCELL_SLOW", "1"))      # an emulated machine is slower
 DEADLINE = 60 * SLOW    # seconds for anything that should take one
+# Variables of the test runner, which are no options of the server: it would warn of them.
+OURS = ["HOLDCELL_" + name for name in ("BIN", "GUEST", "KEEP", "KILLS", "LOGS", "NO_SETUP", "ROOT", "SLOW", "START_WITH", "TIER")]
 START_WITH = shlex.split(os.environ.get("HOLDCELL_START_WITH", ""))     # must exec the server in its own place
 
 
@@ -143,7 +145,7 @@ class Server:
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen(START_WITH + self.argv(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                          start_new_session=True, preexec_fn=ends_with_us(self.prepare),
-                                         env={**os.environ, **self.env})
+                                         env={**{k: v for k, v in os.environ.items() if k not in OURS}, **self.env})
         return self
 
     def start(self):
