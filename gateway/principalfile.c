@@ -201,13 +201,16 @@ static double get_limit(const struct launch_limits *from, const struct limit *l)
 static void set_limit(struct launch_limits *to, const struct limit *l, double value)
 {
     char *p = (char *)to + l->offset;
-    uint64_t wide = (uint64_t)value;
-    uint32_t narrow = (uint32_t)value;
 
-    if (l->wide)
+    if (l->wide) {
+        uint64_t wide = (uint64_t)value;
+
         memcpy(p, &wide, sizeof wide);
-    else
+    } else {
+        uint32_t narrow = (uint32_t)value;
+
         memcpy(p, &narrow, sizeof narrow);
+    }
 }
 
 static int read_limit(struct record *r, const struct limit *l, const json_t *v, struct err *e)
