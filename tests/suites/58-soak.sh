@@ -1,7 +1,6 @@
-# what: mixed traffic for a while, rude clients among it: nothing lost or out of order, everything flat
-# tier: quick
+# what: mixed traffic, rude clients among it: a minute plain, a minute over TLS, 50 kernels with 4 clients each for 10 minutes
+# tier: full
 # timeout: 1800
-# full adds: 50 kernels with 4 clients each for 10 minutes, and the small one over TLS
 . "$(dirname "$0")/lib.sh"
 
 python=$(test_python) || broken "no environment for the tests"
