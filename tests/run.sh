@@ -13,6 +13,8 @@
 #         # tier: quick | full            (full: the whole suite only with --full)
 #         # timeout: SECONDS              (after which it is killed; default 900)
 #         # full adds: TEXT               (optional: what it does more with --full)
+#         # beside: others | quick         (optional: it may run while other such suites run; `quick`: in the
+#                                          quick tier alone. A suite without the line has the machine to itself.)
 #   - It runs as `bash tests/suites/NN-NAME.sh` in the root of the source tree, with
 #         HOLDCELL_TIER      quick | full
 #         HOLDCELL_ROOT      the source tree
@@ -26,7 +28,8 @@
 #     that counts nothing, or that exits with another status than 0 while nothing failed,
 #     counts as one failure. Exit status 0 means that nothing failed.
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
-#   - Suites run one after the other in the order of their names; none needs another.
+#   - Suites start in the order of their names, LANES of them at once at the most (environment, default 2) where
+#     their headers allow it; none needs another.
 set -u
 
 # One function, read whole before it runs: the file may be edited meanwhile.
@@ -78,7 +81,8 @@ main() {
     LOGS=$here/build/test-logs
     rm -rf "$LOGS"
     mkdir -p "$LOGS"
-    export HOLDCELL_TIER=$tier HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
+    lanes=${LANES:-2}
+    export HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
     export JOBS=${JOBS:-$(nproc)} PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
     began=$SECONDS
 
@@ -105,35 +109,64 @@ main() {
         echo "$p $f $s $note"
     }
 
-    run_suite() { # run_suite FILE
-        local name log status t0=$SECONDS p f s note pid
-        name=$(short "$1") log=$LOGS/$(short "$1").log
-        export SUITE_LOG=$log SUITE_TMP
-        SUITE_TMP=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
+    declare -A running=() began_at=() folder=() # by pid: the suite's file, when it began, its SUITE_TMP
+    start_suite() { # start_suite FILE TIER
+        local name tmp
+        name=$(short "$1")
+        tmp=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
         # a process group of its own: what a time-out leaves is killed with it
-        timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" >"$log" 2>&1 </dev/null &
-        pid=$!
-        current=$pid
-        while kill -0 $pid 2>/dev/null; do
-            sleep 0.5
-            if [ ! -t 1 ] && [ $(((SECONDS - t0) % 60)) = 59 ]; then echo "  $name: $((SECONDS - t0)) s"; sleep 1; fi
-        done
-        wait $pid
+        HOLDCELL_TIER=$2 SUITE_LOG=$LOGS/$name.log SUITE_TMP=$tmp \
+            timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" \
+            >"$LOGS/$name.log" 2>&1 </dev/null &
+        running[$!]=$1 began_at[$!]=$SECONDS folder[$!]=$tmp
+    }
+
+    end_suite() { # end_suite PID
+        local pid=$1 name log status p f s note
+        name=$(short "${running[$pid]}") log=$LOGS/$(short "${running[$pid]}").log
+        wait "$pid"
         status=$?
-        current=
         kill -KILL -- "-$pid" 2>/dev/null # timeout leads the group
-        rm -rf "$SUITE_TMP"
+        rm -rf "${folder[$pid]}"
         read -r p f s note <<<"$(suite_result "$log" $status)"
-        count "$name" "$p" "$f" "$s" $((SECONDS - t0)) "$note"
+        count "$name" "$p" "$f" "$s" $((SECONDS - began_at[$pid])) "$note"
+        unset "running[$pid]" "began_at[$pid]" "folder[$pid]"
         if [ "$f" != 0 ]; then
             echo "  --- $name failed; the end of $log:"
             tail -n 40 "$log" | cut -c1-240 | sed 's/^/  | /'
         fi
     }
 
-    current=
-    # On an interrupt the running suite goes with us.
-    trap '[ -z "$current" ] || kill -TERM "$current" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
+    told=$SECONDS
+    wait_for_room() { # wait_for_room MOST - until at most MOST suites run
+        local pid words
+        while [ ${#running[@]} -gt "$1" ]; do
+            for pid in "${!running[@]}"; do kill -0 "$pid" 2>/dev/null || end_suite "$pid"; done
+            if [ ! -t 1 ] && [ $((SECONDS - told)) -ge 60 ] && [ ${#running[@]} -gt 0 ]; then
+                words=
+                for pid in "${!running[@]}"; do words+="  $(short "${running[$pid]}"): $((SECONDS - began_at[$pid])) s"; done
+                echo "$words"
+                told=$SECONDS
+            fi
+            sleep 0.5
+        done
+    }
+
+    run_suite() { # run_suite FILE TIER - starts it as soon as there is room
+        local beside
+        beside=$(header "$1" beside)
+        if [ "$beside" = others ] || [ "$beside.$2" = quick.quick ]; then
+            wait_for_room $((lanes - 1))
+            start_suite "$1" "$2"
+        else
+            wait_for_room 0
+            start_suite "$1" "$2"
+            wait_for_room 0
+        fi
+    }
+
+    # On an interrupt the running suites go with us.
+    trap '[ ${#running[@]} = 0 ] || kill -TERM "${!running[@]}" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
 
     if [ "${HOLDCELL_NO_SETUP:-}" != 1 ]; then
         echo "setup (logs: $LOGS)"
@@ -151,14 +184,15 @@ main() {
     left=()
     for file in ${suites[@]+"${suites[@]}"}; do
         if [ "$tier" = quick ] && [ "$(header "$file" tier)" = full ]; then
-            if [ ${#only[@]} -gt 0 ]; then HOLDCELL_TIER=full run_suite "$file"; continue; fi
+            if [ ${#only[@]} -gt 0 ]; then run_suite "$file" full; continue; fi
             left+=("$(short "$file"): $(header "$file" what)")
             continue
         fi
-        run_suite "$file"
+        run_suite "$file" $tier
         more=$(header "$file" "full adds")
         if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
     done
+    wait_for_room 0
 
     printf '\n%s\n' "$head"
     printf '%s\n' ${rows[@]+"${rows[@]}"}

@@ -1,6 +1,7 @@
 # what: the real server from outside: state, interrupts, deaths, walls, leaks, supervision
 # tier: quick
 # timeout: 3600
+# beside: quick
 # full adds: the long runs of the same tests (marked full), nginx in front
 . "$(dirname "$0")/lib.sh"
 

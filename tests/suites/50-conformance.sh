@@ -1,6 +1,7 @@
 # what: the Jupyter front against the black-box cases that jupyter_server also runs
 # tier: quick
 # timeout: 1200
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 PYTHON=$(test_python) || broken "no environment for the tests"

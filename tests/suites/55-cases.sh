@@ -1,6 +1,7 @@
 # what: cells from users' reports with their right outcomes, in both framings
 # tier: quick
 # timeout: 1200
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 python=$(test_python) || broken "no environment for the tests"

@@ -1,6 +1,7 @@
 # what: hostile cells against a session's walls
 # tier: quick
 # timeout: 1500
+# beside: quick
 # full adds: resource exhaustion, protocol, time-outs, display and in-language attacks
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,7 @@
 # what: the sandbox's unit tests in a Debian guest: pure cgroup v2, Linux 6.1, delegated by systemd and not
 # tier: full
 # timeout: 2700
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 # Real sandboxes alone: what needs no kernel behaves the same everywhere.

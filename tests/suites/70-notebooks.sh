@@ -1,6 +1,7 @@
 # what: the example notebooks, and the Python of the documents, through the real server
 # tier: quick
 # timeout: 900
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 pytest_suite tests/notebooks

@@ -1,6 +1,7 @@
 # what: unmodified clients: @jupyterlab/services in Node, jupyter_kernel_client's own tests, nbclient, papermill
 # tier: quick
 # timeout: 1800
+# beside: others
 # full adds: jupyter_kernel_client's own tests, both framings and both notebook runners for everything
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,7 @@
 # what: JupyterLab in Chromium: launcher, cells, charts, input, interrupt, restart, widgets, a killed gateway
 # tier: quick
 # timeout: 1500
+# beside: others
 # full adds: the page that speaks to holdcell without JupyterLab's proxy, long outputs
 . "$(dirname "$0")/lib.sh"
 

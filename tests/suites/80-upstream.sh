@@ -1,6 +1,7 @@
 # what: tests of kernel_gateway, jupyter_server, enterprise_gateway and others, aimed at this server
 # tier: full
 # timeout: 2400
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 # upstream_sources PYTHON - fetches and unpacks the releases once; prints the folder

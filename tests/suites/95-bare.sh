@@ -1,6 +1,7 @@
 # what: quickstart.sh from a fresh clone on a bare Debian 12 (made by mmdebstrap, not a container image)
 # tier: full
 # timeout: 2400
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 command -v mmdebstrap >/dev/null || apt-get install -y --no-install-recommends mmdebstrap || broken "no mmdebstrap"
