@@ -30,13 +30,6 @@ struct client {
     struct ratelimit *limit;    /* owned; NULL: none */
 };
 
-const char *channel_name(enum channel c)
-{
-    static const char *const names[CHANNEL_COUNT] = { "shell", "control", "stdin", "iopub" };
-
-    return c < CHANNEL_COUNT ? names[c] : "unknown";
-}
-
 static void free_client(struct client *c)
 {
     deferred_remove(c->deferred, DEFERRED_WORK, &c->node);
@@ -206,7 +199,7 @@ static void give_marker(struct client *c, const struct event *ev, struct client_
     ownmsg_stream(&c->content, "stderr", text);
     *ret = (struct client_event){
         .seq = ev->seq,
-        .channel = CHANNEL_IOPUB,
+        .channel = JMSG_IOPUB,
         .header = buf_view(&c->header),
         .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
         .metadata = VIEW_STR(OWNMSG_METADATA),
@@ -277,7 +270,7 @@ static void give_excess(struct client *c, const struct event *ev, enum ratelimit
     ownmsg_stream(&c->content, "stderr", text);
     *ret = (struct client_event){
         .seq = ev->seq,
-        .channel = CHANNEL_IOPUB,
+        .channel = JMSG_IOPUB,
         .header = buf_view(&c->header),
         .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
         .metadata = VIEW_STR(OWNMSG_METADATA),
@@ -324,7 +317,7 @@ int client_next(struct client *c, struct client_event *ret)
             continue;
         if (c->seat->unseen != NULL || c->seat->ask != NULL)
             seat_delivered(c->seat);
-        int limited = c->limit != NULL && ev.channel == CHANNEL_IOPUB && ev.kind != EVENT_MARKER
+        int limited = c->limit != NULL && ev.channel == JMSG_IOPUB && ev.kind != EVENT_MARKER
                           ? give_limited(c, &ev, ret)
                           : -1;
         if (limited == 0)

@@ -10,19 +10,17 @@
 #include <stdint.h>
 
 #include "buf.h"
+#include "jmsg.h"
 
 struct client;
 struct err;
 struct kernel;
 
-enum channel { CHANNEL_SHELL, CHANNEL_CONTROL, CHANNEL_STDIN, CHANNEL_IOPUB, CHANNEL_COUNT };
-const char *channel_name(enum channel c);
-
 /* One entry of the event log as a front sends it on. All views are borrowed
  * until the next client_next() or turn of the loop. */
 struct client_event {
     uint64_t seq;
-    enum channel channel;
+    enum jmsg_channel channel;
     struct view header, parent_header, metadata,
         content; /* verbatim, validated as JSON (NaN and Infinity pass) */
     const struct view *buffers;
@@ -61,7 +59,7 @@ void client_detach(struct client *c);
  * is full (message not taken: stop reading this client until writable()); -HC_EPARSE or -HC_ELIMIT when
  * the message itself is at fault (log, go on). An execute_request becomes a run. */
 struct client_message {
-    enum channel channel; /* shell, control or stdin */
+    enum jmsg_channel channel; /* shell, control or stdin */
     struct view header, parent_header, metadata, content;
     const struct view *buffers;
     size_t buffer_count;

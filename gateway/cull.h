@@ -1,20 +1,17 @@
 /*
- * cull - when a kernel that nobody uses is ended (jupyter-wire.md 1.9). The rule is
- * pure; the rest walks over the kernels at an interval.
+ * cull - when a kernel that nobody uses is ended (jupyter-wire.md 1.9). Pure:
+ * culling.h walks over the kernels.
  */
 #ifndef HC_CULL_H
 #define HC_CULL_H
 
 #include <stdint.h>
 
-struct sessions;
-
 /* Of a kernelspec: metadata.cull_idle_timeout is not given. */
 #define CULL_UNSET UINT64_MAX
 
 enum {
     CULL_INTERVAL_MS = 300000, /* without --cull-interval */
-    CULL_NOTE_MS = 10000,      /* so old may be what a note knows of a kernel's last activity */
 };
 
 struct cull_policy {
@@ -32,10 +29,5 @@ struct cull_case {
 
 /* 1: its time is over; *ret_limit_ms is the time that was in force. */
 int cull_is_due(const struct cull_policy *p, const struct cull_case *c, uint64_t *ret_limit_ms);
-
-/* Looks at the kernels from now on, until cull_stop(). Also keeps the notes of the
- * kernels up to date with their activity, so that an adopted one goes on from there. */
-void cull_start(struct sessions *s);
-void cull_stop(struct sessions *s);
 
 #endif

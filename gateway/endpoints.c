@@ -6,8 +6,6 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,25 +13,11 @@
 
 #include "buf.h"
 #include "err.h"
-#include "hex.h"
 #include "jsonwrite.h"
+#include "memfd.h"
+#include "random.h"
 
 enum { BACKLOG = 1024, CONNECTION_MAX = 4096 };
-
-void random_bytes(void *out, size_t n)
-{
-    /* Up to 256 bytes of an initialised generator are never cut short. */
-    check(n <= 256 && getrandom(out, n, 0) == (ssize_t)n);
-}
-
-void random_text(char *out, size_t n)
-{
-    uint8_t raw[32];
-
-    check(n % 2 == 0 && n <= 2 * sizeof raw);
-    random_bytes(raw, n / 2);
-    hex_encode(raw, n / 2, out);
-}
 
 void endpoints_key(char out[KEY_TEXT])
 {
@@ -188,24 +172,6 @@ void endpoints_sweep(int dir_fd, int (*wanted)(void *arg, const char *name), voi
     closedir(d);
 }
 
-int sealed_memfd(const char *name, const void *p, size_t n, int *ret_fd, struct err *e)
-{
-    autoclose int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    if (fd < 0)
-        return err_sys(e, errno, "make a memfd");
-    for (size_t done = 0; done < n;) {
-        ssize_t m = pwrite(fd, (const char *)p + done, n - done, (off_t)done);
-        if (m <= 0)
-            return err_sys(e, m < 0 ? errno : EIO, "write a memfd");
-        done += (size_t)m;
-    }
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-        return err_sys(e, errno, "seal a memfd");
-    *ret_fd = take_fd(&fd);
-    return 0;
-}
-
 int endpoints_connection(const char *ip, const char *key, const char *kernel_name, int *ret_fd,
                          struct err *e)
 {
@@ -236,5 +202,5 @@ int endpoints_connection(const char *ip, const char *key, const char *kernel_nam
     if (rc < 0)
         return rc;
     struct view v = buf_view(&out);
-    return sealed_memfd("connection", v.p, v.n, ret_fd, e);
+    return memfd_sealed("connection", v.p, v.n, ret_fd, e);
 }

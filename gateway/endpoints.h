@@ -62,12 +62,4 @@ void endpoints_key(char out[KEY_TEXT]);
 int endpoints_connection(const char *ip, const char *key, const char *kernel_name, int *ret_fd,
                          struct err *e) MUST_CHECK;
 
-void random_bytes(void *out, size_t n); /* at most 256 */
-
-/* n random hexadecimal digits and a NUL; n is even and at most 64. */
-void random_text(char *out, size_t n);
-
-/* A sealed memfd with these bytes. */
-int sealed_memfd(const char *name, const void *p, size_t n, int *ret_fd, struct err *e) MUST_CHECK;
-
 #endif

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "buf.h"
-#include "client.h"
+#include "jmsg.h"
 
 struct eventlog;
 
@@ -39,7 +39,7 @@ enum { EVENT_PARTS = 4 }; /* header, parent_header, metadata, content */
 struct event {
     uint64_t seq; /* of the entry; 0 when adding */
     enum event_kind kind;
-    enum channel channel;
+    enum jmsg_channel channel;
     uint64_t addressee;             /* seat that this is for; 0: all */
     struct view parts[EVENT_PARTS]; /* marker: the parent_header alone */
     const struct view *buffers;

@@ -181,7 +181,7 @@ static void add_dropped(struct out *o, const uint8_t *at, const struct record *r
     m = (struct record){
         .size = (uint32_t)size,
         .kind = EVENT_MARKER,
-        .channel = CHANNEL_IOPUB,
+        .channel = JMSG_IOPUB,
         .seq = r->seq,
         .dropped = dropped,
         .dropped_bytes = bytes,

@@ -9,6 +9,7 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
+#include "random.h"
 #include "zsocket.h"
 
 enum { BEAT_TEXT = 24 };

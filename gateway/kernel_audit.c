@@ -116,7 +116,7 @@ void kernel_audit_run_unsent(struct seat *s, const char *state)
 void kernel_refuse_run(struct seat *s, const struct jmsg *m, const struct err *e)
 {
     struct query q = {
-        .seat = s->number, .channel = CHANNEL_SHELL, .type = "execute_request", .header = m->header
+        .seat = s->number, .channel = JMSG_SHELL, .type = "execute_request", .header = m->header
     };
     char line[320];
 

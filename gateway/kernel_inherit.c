@@ -44,7 +44,7 @@ static void fill_query(struct query *q, const struct seat *s, const struct notei
     struct jmsg_header h;
 
     *q = (struct query){ .seat = s->number,
-                         .channel = CHANNEL_SHELL,
+                         .channel = JMSG_SHELL,
                          .type = "execute_request",
                          .header = i->bytes,
                          .allow_stdin = (i->flags & NOTEITEM_STDIN) != 0,
@@ -91,8 +91,8 @@ static void take_identity(struct seat *s, struct view text)
         s->heirs = xcalloc(SEAT_HEIRS_MAX, sizeof *s->heirs);
     struct heir *h = &s->heirs[s->heir_count++];
     memcpy(h->identity, text.p, text.n);
-    h->shell = (struct seat_dealer){ .seat = s, .channel = CHANNEL_SHELL };
-    h->input = (struct seat_dealer){ .seat = s, .channel = CHANNEL_STDIN };
+    h->shell = (struct seat_dealer){ .seat = s, .channel = JMSG_SHELL };
+    h->input = (struct seat_dealer){ .seat = s, .channel = JMSG_STDIN };
 }
 
 /* A question that its client had not been given is asked again. */

@@ -35,7 +35,7 @@ static void read_names(const struct jmsg_facts *f, struct names *n)
     copy(f->parent.session, n->parent_session, sizeof n->parent_session);
 }
 
-void kernel_count_message(enum channel channel, const struct jmsg *m, unsigned direction)
+void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction)
 {
     uint64_t bytes = 0;
 
@@ -70,7 +70,7 @@ static void hide_error(struct event *ev, const char *type, struct buf *out)
     ev->parts[3] = buf_view(out);
 }
 
-static void log_message(struct kernel *k, enum channel channel, enum event_kind kind,
+static void log_message(struct kernel *k, enum jmsg_channel channel, enum event_kind kind,
                         uint64_t addressee, const struct jmsg *m, const char *type)
 {
     autobuf struct buf hidden = { 0 };
@@ -217,7 +217,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         if (q != NULL)
             kernel_heard_of(k, q, is_status && strcmp(state, "busy") == 0);
     }
-    log_message(k, CHANNEL_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
+    log_message(k, JMSG_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
                 n.type);
     if (is_status)
         on_status(k, &n, state);
@@ -278,7 +278,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
     struct kernel *k = s->kernel;
     int second;
     struct query *q =
-        queries_match_reply(k->queries, s->number, CHANNEL_SHELL, n->parent_id, n->type, &second);
+        queries_match_reply(k->queries, s->number, JMSG_SHELL, n->parent_id, n->type, &second);
 
     if (strcmp(n->type, "input_request") != 0 || q == NULL || q->replied || !q->allow_stdin) {
         drop(k, &k->dropped.input, METRIC_INPUT_NOT_ALLOWED, "input_not_allowed", n->type);
@@ -286,7 +286,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
     }
     kernel_heard_of(k, q, 0);
     seat_asked(s, m->parts);
-    log_message(k, CHANNEL_STDIN, EVENT_KEEP, s->number, m, n->type);
+    log_message(k, JMSG_STDIN, EVENT_KEEP, s->number, m, n->type);
 }
 
 void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
@@ -294,10 +294,10 @@ void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
     struct jmsg m = { 0 };
 
     memcpy(m.parts, parts, sizeof m.parts);
-    log_message(s->kernel, CHANNEL_STDIN, EVENT_KEEP, s->number, &m, "input_request");
+    log_message(s->kernel, JMSG_STDIN, EVENT_KEEP, s->number, &m, "input_request");
 }
 
-void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
+void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                      const struct jmsg_facts *f)
 {
     struct kernel *k = s->kernel;
@@ -305,7 +305,7 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
     int second;
 
     read_names(f, &n);
-    if (channel == CHANNEL_STDIN) {
+    if (channel == JMSG_STDIN) {
         on_input_request(s, &n, m);
         return;
     }
@@ -331,8 +331,8 @@ void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
 }
 
 /* The asker gets an answer, or it would wait for ever. */
-void kernel_on_oversized_reply(struct seat *s, enum channel channel, const struct jmsg_facts *f,
-                               size_t bytes, const char *why)
+void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
+                               const struct jmsg_facts *f, size_t bytes, const char *why)
 {
     struct kernel *k = s->kernel;
     struct names n;
@@ -370,10 +370,9 @@ static void note_shutdown(struct kernel *k, const struct jmsg *m)
     k->said_shutdown_ms = loop_now_ms(sessions_loop(k->all));
 }
 
-int kernel_is_run(enum channel channel, const struct jmsg_facts *f)
+int kernel_is_run(enum jmsg_channel channel, const struct jmsg_facts *f)
 {
-    return channel == CHANNEL_SHELL &&
-           jsonscan_string_equals(f->header.msg_type, "execute_request");
+    return channel == JMSG_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
 }
 
 /* Absent means allowed only where nothing of the user's says otherwise: kernels
@@ -399,7 +398,7 @@ static void audit_message(struct seat *s, const char *event)
     origin_enter(before);
 }
 
-void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
+void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                        const struct jmsg_facts *f)
 {
     struct kernel *k = s->kernel;
@@ -421,7 +420,7 @@ void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *
         note_shutdown(k, m);
     }
     /* A client that interrupts by itself: what ends without a reply was interrupted. */
-    if (channel == CHANNEL_CONTROL && strcmp(q.type, "interrupt_request") == 0) {
+    if (channel == JMSG_CONTROL && strcmp(q.type, "interrupt_request") == 0) {
         audit_message(s, "kernel_interrupt");
         queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
     }

@@ -3,6 +3,7 @@
 #define HC_KERNEL_OWN_H
 
 #include "activity.h"
+#include "client.h"
 #include "deferred.h"
 #include "endpoints.h"
 #include "eventlog.h"
@@ -210,19 +211,19 @@ struct seeding *kernel_seed_end(struct kernel *k); /* returns NULL */
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
 void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why);
-void kernel_on_oversized_reply(struct seat *s, enum channel channel, const struct jmsg_facts *f,
-                               size_t bytes, const char *why);
+void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
+                               const struct jmsg_facts *f, size_t bytes, const char *why);
 void kernel_on_reopened(void *arg);
-void kernel_on_reply(struct seat *s, enum channel channel, const struct jmsg *m,
+void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                      const struct jmsg_facts *f);
 /* Puts an input_request into the log once more. */
 void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS]);
-int kernel_is_run(enum channel channel, const struct jmsg_facts *f);
+int kernel_is_run(enum jmsg_channel channel, const struct jmsg_facts *f);
 /* Notes a client's message that was sent. */
-void kernel_note_query(struct seat *s, enum channel channel, const struct jmsg *m,
+void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                        const struct jmsg_facts *f);
 /* For metrics.h; direction is of enum metric_direction. */
-void kernel_count_message(enum channel channel, const struct jmsg *m, unsigned direction);
+void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction);
 int kernel_may_query(struct seat *s); /* 0: too much of it is outstanding */
 
 /* ---- kernel_tell.c: messages of the gateway ---- */

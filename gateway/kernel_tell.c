@@ -18,8 +18,8 @@ static const char *session_of(const struct kernel *k)
     return k->sid[0] != '\0' ? k->sid : sessions_own_sid(k->all);
 }
 
-static void tell(struct kernel *k, const char *session, enum channel channel, uint64_t addressee,
-                 const char *type, struct view parent, struct view content)
+static void tell(struct kernel *k, const char *session, enum jmsg_channel channel,
+                 uint64_t addressee, const char *type, struct view parent, struct view content)
 {
     autobuf struct buf header = { 0 };
 
@@ -42,7 +42,7 @@ void kernel_tell_status(struct kernel *k, const char *execution_state)
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, execution_state);
     for (struct seat *s = k->seats; s != NULL; s = s->next)
-        tell(k, s->sid, CHANNEL_IOPUB, s->number, "status", VIEW_STR("{}"), buf_view(&content));
+        tell(k, s->sid, JMSG_IOPUB, s->number, "status", VIEW_STR("{}"), buf_view(&content));
 }
 
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
@@ -51,7 +51,7 @@ void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_stream(&content, "stderr", text);
-    tell(k, session_of(k), CHANNEL_IOPUB, 0, "stream", parent, buf_view(&content));
+    tell(k, session_of(k), JMSG_IOPUB, 0, "stream", parent, buf_view(&content));
 }
 
 void kernel_tell_seat(const struct seat *s, const char *text)
@@ -60,7 +60,7 @@ void kernel_tell_seat(const struct seat *s, const char *text)
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_stream(&content, "stderr", text);
-    tell(s->kernel, session_of(s->kernel), CHANNEL_IOPUB, s->number, "stream", VIEW_STR("{}"),
+    tell(s->kernel, session_of(s->kernel), JMSG_IOPUB, s->number, "stream", VIEW_STR("{}"),
          buf_view(&content));
 }
 
@@ -70,7 +70,7 @@ void kernel_tell_idle(struct kernel *k, struct view parent)
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, "idle");
-    tell(k, session_of(k), CHANNEL_IOPUB, 0, "status", parent, buf_view(&content));
+    tell(k, session_of(k), JMSG_IOPUB, 0, "status", parent, buf_view(&content));
 }
 
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,

@@ -9,6 +9,7 @@
 #include "loop.h"
 #include "metrics.h"
 #include "ownmsg.h"
+#include "random.h"
 
 enum {
     WELCOME_MS = 500, /* no welcome until then: a PUB kernel, or one that starts slowly */

@@ -34,7 +34,7 @@ enum metric {
     METRIC_RUNS, /* enum run_state - RUN_OK */
     METRIC_RUN_TIME,
 
-    METRIC_KERNEL_MESSAGES, /* enum channel, enum metric_direction */
+    METRIC_KERNEL_MESSAGES, /* enum jmsg_channel, enum metric_direction */
     METRIC_KERNEL_BYTES,    /* likewise */
     METRIC_CLIENT_MESSAGES, /* likewise */
     METRIC_CLIENT_BYTES,    /* likewise */

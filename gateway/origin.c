@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "endpoints.h"
 #include "err.h"
 #include "hex.h"
 #include "httphead.h"
 #include "logline.h"
+#include "random.h"
 
 static struct origin *present;
 

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "endpoints.h"
 #include "err.h"
 #include "jmsg.h"
 #include "jsonwrite.h"
 #include "loop.h"
+#include "random.h"
 
 void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID])
 {

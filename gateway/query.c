@@ -127,7 +127,7 @@ int query_lacks_answer(const struct query *r)
     return 0;
 }
 
-struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel channel,
+struct query *queries_match_reply(struct queries *q, uint64_t seat, enum jmsg_channel channel,
                                   const char *id, const char *type, int *ret_second)
 {
     struct query *any = NULL;

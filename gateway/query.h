@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "client.h"
+#include "jmsg.h"
 #include "origin.h"
 #include "run.h"
 
@@ -24,7 +24,7 @@ struct query {
     struct query *chain;       /* same hash */
     uint64_t number;           /* rises; never used twice */
     uint64_t seat;
-    enum channel channel;
+    enum jmsg_channel channel;
     char id[QUERY_ID_MAX];      /* msg_id, decoded; "" when it has none that fits */
     char session[QUERY_ID_MAX]; /* likewise */
     char type[QUERY_TYPE_MAX];  /* msg_type; "" when it does not fit */
@@ -69,7 +69,7 @@ int query_lacks_answer(const struct query *r);
 
 /* The oldest request of that seat and channel with this id that a message of type
  * may answer; *ret_second is 1 when there is one but it has its reply already. */
-struct query *queries_match_reply(struct queries *q, uint64_t seat, enum channel channel,
+struct query *queries_match_reply(struct queries *q, uint64_t seat, enum jmsg_channel channel,
                                   const char *id, const char *type, int *ret_second);
 /* The oldest one with this id and session whose idle has not come. */
 struct query *queries_match_status(struct queries *q, const char *id, const char *session);

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "cull.h"
-#include "endpoints.h"
 #include "err.h"
 #include "launchmsg.h"
+#include "memfd.h"
 #include "msgcodec.h"
 
 enum { PIECES = 4, RECIPE_MAX = LAUNCH_ARGV_MAX + 2 * LAUNCH_ENV_MAX + LAUNCH_PATH_MAX + 64 };
@@ -56,7 +56,7 @@ int recipe_memfd(const struct kernel_recipe *r, int *ret_fd, struct err *e)
     }
     if (rc < 0)
         return err_set(e, -rc, "the kernel's recipe is too large");
-    return sealed_memfd("recipe", buf_view(&out).p, buf_len(&out), ret_fd, e);
+    return memfd_sealed("recipe", buf_view(&out).p, buf_len(&out), ret_fd, e);
 }
 
 static int take_piece(struct view *rest, struct view *ret)

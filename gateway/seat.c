@@ -11,6 +11,7 @@
 #include "loop.h"
 #include "metrics.h"
 #include "origin.h"
+#include "random.h"
 
 static void on_message(void *arg, const struct view *frames, size_t count)
 {
@@ -29,7 +30,7 @@ static void on_message(void *arg, const struct view *frames, size_t count)
         return;
     }
     if (log_allowed(&limit, 20))
-        log_warn("message_dropped", "on=%s why=%s", channel_name(d->channel),
+        log_warn("message_dropped", "on=%s why=%s", jmsg_channel_name(d->channel),
                  log_escape(e.msg, strlen(e.msg), text, sizeof text));
     if (rc == -HC_ELIMIT && link_salvage(l, frames, count, &m, &facts, &bytes) == 0)
         kernel_on_oversized_reply(d->seat, d->channel, &facts, bytes, e.msg);
@@ -46,9 +47,9 @@ int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
 {
     static const struct zsocket_ops ops = { .message = on_message, .writable = on_writable };
     static const unsigned endpoints[SEAT_DEALERS] = {
-        [CHANNEL_SHELL] = ENDPOINT_SHELL,
-        [CHANNEL_CONTROL] = ENDPOINT_CONTROL,
-        [CHANNEL_STDIN] = ENDPOINT_STDIN,
+        [JMSG_SHELL] = ENDPOINT_SHELL,
+        [JMSG_CONTROL] = ENDPOINT_CONTROL,
+        [JMSG_STDIN] = ENDPOINT_STDIN,
     };
     struct link *l = d->seat->kernel->link;
 
@@ -57,7 +58,7 @@ int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
     return link_dealer(l, endpoints[d->channel], identity, &ops, d, &d->socket, e);
 }
 
-static int open_dealer(struct seat *s, enum channel channel, struct err *e)
+static int open_dealer(struct seat *s, enum jmsg_channel channel, struct err *e)
 {
     /* One identity for shell and stdin: the kernel asks for input under the
      * routing frames of the request. Random, so that no other socket ever had it
@@ -73,7 +74,7 @@ static void open_first(struct seat *s)
 {
     struct err e = { 0 };
 
-    if (open_dealer(s, CHANNEL_SHELL, &e) < 0 || open_dealer(s, CHANNEL_STDIN, &e) < 0)
+    if (open_dealer(s, JMSG_SHELL, &e) < 0 || open_dealer(s, JMSG_STDIN, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
 }
 
@@ -110,7 +111,7 @@ struct seat *seat_new(struct kernel *k, const char *sid, int returns)
     s->cursor = eventlog_end(k->log);
     s->held_last = &s->held;
     for (unsigned i = 0; i < SEAT_DEALERS; i++)
-        s->dealers[i] = (struct seat_dealer){ .seat = s, .channel = (enum channel)i };
+        s->dealers[i] = (struct seat_dealer){ .seat = s, .channel = (enum jmsg_channel)i };
     s->next = k->seats;
     if (s->next != NULL)
         s->next->prev = s;
@@ -263,14 +264,14 @@ void seats_forget_held(struct kernel *k)
     }
 }
 
-void seat_reopen(struct seat *s, enum channel channel)
+void seat_reopen(struct seat *s, enum jmsg_channel channel)
 {
     struct seat_dealer *d = &s->dealers[channel];
     struct err e = { 0 };
 
     if (d->socket == NULL)
         return;
-    log_info("seat_reopened", "kernel=%s on=%s", s->kernel->id, channel_name(channel));
+    log_info("seat_reopened", "kernel=%s on=%s", s->kernel->id, jmsg_channel_name(channel));
     d->socket = zsocket_close(d->socket);
     if (open_dealer(s, channel, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
@@ -295,22 +296,22 @@ static int check_sizes(const struct jmsg *m, struct err *e)
 }
 
 /* Takes the message to the kernel now. */
-static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
+static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                    const struct jmsg_facts *f, struct err *e)
 {
     struct kernel *k = s->kernel;
     struct seat_dealer *d = &s->dealers[channel];
-    if (channel != CHANNEL_STDIN && !kernel_may_query(s)) {
+    if (channel != JMSG_STDIN && !kernel_may_query(s)) {
         s->blocked = 1;
         return err_set(e, EAGAIN, "too many requests without an answer");
     }
     int rc = open_dealer(s, channel, e);
-    if (rc == 0 && channel == CHANNEL_SHELL)
-        rc = open_dealer(s, CHANNEL_STDIN, e);
+    if (rc == 0 && channel == JMSG_SHELL)
+        rc = open_dealer(s, JMSG_STDIN, e);
     if (rc < 0)
         return rc;
     int is_run =
-        channel == CHANNEL_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
+        channel == JMSG_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
     if (is_run && kernel_audit_run(s, m, e) < 0) {
         kernel_refuse_run(s, m, e);
         return 0;
@@ -323,7 +324,7 @@ static int forward(struct seat *s, enum channel channel, const struct jmsg *m,
     if (rc < 0)
         return rc;
     kernel_count_message(channel, m, METRIC_TO);
-    if (channel == CHANNEL_STDIN)
+    if (channel == JMSG_STDIN)
         seat_answered(s);
     else
         kernel_note_query(s, channel, m, f);
@@ -377,11 +378,11 @@ static int hold(struct seat *s, const struct client_message *c, int is_run, stru
 /* Requests wait for the proof of iopub. An answer to a question does not: while the
  * kernel waits for it there may be no proof. Nor does what goes to the control channel
  * of a kernel that was taken over in the middle of a cell. */
-static int accepts(const struct kernel *k, enum channel channel)
+static int accepts(const struct kernel *k, enum jmsg_channel channel)
 {
     return k->phase == KERNEL_ALIVE && k->signals == 0 && k->seeding == NULL &&
-           (link_is_proven(k->link) || channel == CHANNEL_STDIN ||
-            (channel == CHANNEL_CONTROL && k->adopted));
+           (link_is_proven(k->link) || channel == JMSG_STDIN ||
+            (channel == JMSG_CONTROL && k->adopted));
 }
 
 /* list: names with commas, or NULL for all. */
@@ -409,7 +410,7 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
                       .buffer_count = (unsigned)c->buffer_count };
     struct jmsg_facts facts;
 
-    if (c->channel >= CHANNEL_IOPUB)
+    if (c->channel >= JMSG_IOPUB)
         return 0; /* nothing of a client goes there */
     int rc = check_sizes(&m, e);
     if (rc == 0)
@@ -425,7 +426,7 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
     int is_run = kernel_is_run(c->channel, &facts);
-    int may_pass = c->channel == CHANNEL_STDIN || (c->channel == CHANNEL_CONTROL && k->adopted);
+    int may_pass = c->channel == JMSG_STDIN || (c->channel == JMSG_CONTROL && k->adopted);
     if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
         rc = hold(s, c, is_run, e);
         if (rc == 0 && is_run)
@@ -473,7 +474,7 @@ static void release(struct seat *s)
 
 void seat_resume(struct seat *s)
 {
-    if (!accepts(s->kernel, CHANNEL_SHELL))
+    if (!accepts(s->kernel, JMSG_SHELL))
         return;
     release(s);
     if (s->held == NULL && s->blocked && s->client != NULL) {

@@ -22,7 +22,7 @@ struct zsocket;
 
 enum {
     SEAT_SID_MAX = 1024,
-    SEAT_DEALERS = 3, /* shell, control, stdin: enum channel */
+    SEAT_DEALERS = 3, /* shell, control, stdin: enum jmsg_channel */
     SEATS_TAKEN_MAX =
         256, /* of one kernel: each costs the process two or three descriptors of 1,024 */
     SEATS_PARKED_MAX = 16, /* of one kernel; the one parked longest goes first */
@@ -36,7 +36,7 @@ enum {
 
 struct held { /* a message that waits */
     struct held *next;
-    enum channel channel;
+    enum jmsg_channel channel;
     int is_run;
     uint64_t stamp; /* notes written when it came: a run goes out after a later one */
     size_t bytes;
@@ -63,7 +63,7 @@ struct ask { /* an input_request without an answer */
 struct seat_dealer {
     struct seat *seat; /* borrowed: what a ZMQ callback finds its way by */
     struct zsocket *socket;
-    enum channel channel;
+    enum jmsg_channel channel;
 };
 
 /* Sockets with the identity that the gateway before this one had: answers to what it * sent come here. Nothing is sent on them: a ROUTER without handover that still knew
@@ -119,7 +119,7 @@ void seat_resume(struct seat *s);     /* likewise, of one; room was made for its
 void seats_close(struct kernel *k);   /* closes the DEALERs */
 void seats_forget_held(struct kernel *k);
 /* A new socket of the same identity in the place of one whose connection broke. */
-void seat_reopen(struct seat *s, enum channel channel);
+void seat_reopen(struct seat *s, enum jmsg_channel channel);
 
 /* ---- seat_heirs.c: what outlives a gateway ---- */
 void seats_open_heirs(struct kernel *k);

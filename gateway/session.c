@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "endpoints.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
 #include "metrics.h"
+#include "random.h"
 #include "sessions_own.h"
 
 const char *session_phase_name(enum session_phase p)

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "endpoints.h"
+#include "culling.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "kernelenv.h"
 #include "kernelspec.h"
 #include "log.h"
 #include "msgcodec.h"
+#include "random.h"
 #include "seed.h"
 #include "sessionlimits.h"
 #include "sessions_own.h"
@@ -176,7 +177,7 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         return NULL;
     }
     launchclient_on_event(c, on_event, s);
-    cull_start(s);
+    culling_start(s);
     sessions_watch_deadlines(s);
     return s;
 }
@@ -186,7 +187,7 @@ struct sessions *sessions_free(struct sessions *s)
     if (s == NULL)
         return NULL;
     launchclient_on_event(s->launcher, NULL, NULL);
-    cull_stop(s);
+    culling_stop(s);
     s->deadline_timer = loop_timer_close(s->deadline_timer);
     for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
         kernel_free(k);

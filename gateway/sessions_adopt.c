@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "culling.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "launchmsg.h"
@@ -82,7 +83,7 @@ static void take_activity(struct kernel *k, const struct note *n)
     if (n->last_us == 0 || n->last_ms == 0)
         return;
     k->activity.last_us = n->last_us;
-    k->activity.last_ms = n->last_ms + CULL_NOTE_MS < now ? n->last_ms + CULL_NOTE_MS : now;
+    k->activity.last_ms = n->last_ms + CULLING_NOTE_MS < now ? n->last_ms + CULLING_NOTE_MS : now;
 }
 
 static int fill(struct kernel *k, const struct launch_listed *listed, const struct note *n,

@@ -132,8 +132,8 @@ static void on_ended(void *arg, enum client_end why)
 
 static void count_received(const struct channels *c, size_t bytes)
 {
-    metrics_add(METRIC_CLIENT_MESSAGES, (enum channel)c->in.channel, METRIC_FROM, 0, 1);
-    metrics_add(METRIC_CLIENT_BYTES, (enum channel)c->in.channel, METRIC_FROM, 0, bytes);
+    metrics_add(METRIC_CLIENT_MESSAGES, c->in.channel, METRIC_FROM, 0, 1);
+    metrics_add(METRIC_CLIENT_BYTES, c->in.channel, METRIC_FROM, 0, bytes);
 }
 
 static int on_message(void *arg, int text, struct view payload)
@@ -156,7 +156,7 @@ static int on_message(void *arg, int text, struct view payload)
         rc = err_set(&e, HC_EPARSE, "a client sends nothing on iopub");
     if (rc == 0) {
         struct client_message m = {
-            .channel = (enum channel)c->in.channel,
+            .channel = c->in.channel,
             .header = c->in.msg.header,
             .parent_header = c->in.msg.parent_header,
             .metadata = c->in.msg.metadata,

@@ -20,7 +20,7 @@ struct fake fake;
 
 struct entry {
     struct entry *next;
-    enum channel channel;
+    enum jmsg_channel channel;
     struct client *only; /* NULL: for all */
     char *header, *content;
     size_t content_n;
@@ -86,8 +86,8 @@ static void tell(struct client *c)
     c->ops->readable(c->arg);
 }
 
-static void add_entry(struct kernel *k, enum channel channel, struct client *only, const char *type,
-                      const void *content, size_t n, unsigned buffers)
+static void add_entry(struct kernel *k, enum jmsg_channel channel, struct client *only,
+                      const char *type, const void *content, size_t n, unsigned buffers)
 {
     struct entry *en = xcalloc(1, sizeof *en);
     char header[256];
@@ -202,7 +202,7 @@ static void run_burst(struct kernel *k, unsigned n, unsigned size)
 
         memset(text + at, 'x', size);
         strcpy(text + at + size, "\"}");
-        add_entry(k, CHANNEL_IOPUB, NULL, "stream", text, strlen(text), 0);
+        add_entry(k, JMSG_IOPUB, NULL, "stream", text, strlen(text), 0);
     }
     free(text);
 }
@@ -224,20 +224,20 @@ static void run_code(struct kernel *k, struct client *c, const char *code, struc
         char text[1024];
 
         snprintf(text, sizeof text, "{\"name\":\"stdout\",\"text\":\"%s\"}", code + 5);
-        add_entry(k, CHANNEL_IOPUB, NULL, "stream", text, strlen(text), 0);
+        add_entry(k, JMSG_IOPUB, NULL, "stream", text, strlen(text), 0);
     } else if (strcmp(code, "parts") == 0) {
-        add_entry(k, CHANNEL_IOPUB, NULL, "display_data", content.p, content.n, 0);
+        add_entry(k, JMSG_IOPUB, NULL, "display_data", content.p, content.n, 0);
     } else if (sscanf(code, "burst %u %u", &a, &b) == 2) {
         run_burst(k, a, b);
     } else if (strcmp(code, "buffers") == 0) {
-        add_entry(k, CHANNEL_IOPUB, NULL, "display_data", "{\"x\":1}", 7, 2);
+        add_entry(k, JMSG_IOPUB, NULL, "display_data", "{\"x\":1}", 7, 2);
     } else if (sscanf(code, "full %u", &a) == 1) {
         k->full = 1;
         k->full_timer = loop_timer_start(k->sessions->loop, a, 0, on_full_over, k);
     } else if (sscanf(code, "end %u", &a) == 1) {
         end_all(k, (int)a);
     }
-    add_entry(k, CHANNEL_SHELL, c, "execute_reply", "{\"status\":\"ok\"}", 15, 0);
+    add_entry(k, JMSG_SHELL, c, "execute_reply", "{\"status\":\"ok\"}", 15, 0);
     tell_all(k);
 }
 

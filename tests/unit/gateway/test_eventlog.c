@@ -53,7 +53,7 @@ static uint64_t add(struct eventlog *g, enum event_kind kind, const char *parent
 {
     struct event in = {
         .kind = kind,
-        .channel = CHANNEL_IOPUB,
+        .channel = JMSG_IOPUB,
         .parts = { VIEW_STR("{\"h\":1}"), view_cstr(parent), VIEW_STR("{}"), { text, n } },
     };
 
@@ -70,7 +70,7 @@ static void entries_come_back_whole_and_in_order(void **state)
     assert_int_equal(eventlog_read(f->log, &c, &out), 0);
     struct event in = {
         .kind = EVENT_KEEP,
-        .channel = CHANNEL_SHELL,
+        .channel = JMSG_SHELL,
         .addressee = 7,
         .parts = { VIEW_STR("h"), VIEW_STR("pp"), VIEW_STR(""), VIEW_STR("cccc") },
         .buffers = buffers,
@@ -81,7 +81,7 @@ static void entries_come_back_whole_and_in_order(void **state)
 
     assert_int_equal(eventlog_read(f->log, &c, &out), 1);
     assert_int_equal(out.seq, first);
-    assert_int_equal(out.channel, CHANNEL_SHELL);
+    assert_int_equal(out.channel, JMSG_SHELL);
     assert_int_equal(out.addressee, 7);
     assert_true(view_equals(out.parts[0], "h") && view_equals(out.parts[1], "pp"));
     assert_int_equal(out.parts[2].n, 0);

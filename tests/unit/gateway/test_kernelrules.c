@@ -11,10 +11,10 @@
 
 #include "activity.h"
 #include "cull.h"
-#include "endpoints.h"
 #include "err.h"
 #include "kernelenv.h"
 #include "launchmsg.h"
+#include "memfd.h"
 #include "msgcodec.h"
 #include "recipe.h"
 #include "restarts.h"
@@ -306,7 +306,7 @@ static void a_damaged_recipe_is_refused(void **state)
         uint8_t bytes[24] = { 0 };
         memcpy(bytes, &claim, sizeof claim);
         recipe_init(&r);
-        assert_int_equal(sealed_memfd("test", bytes, sizeof bytes, &fd, NULL), 0);
+        assert_int_equal(memfd_sealed("test", bytes, sizeof bytes, &fd, NULL), 0);
         assert_true(recipe_read(fd, &r, NULL) < 0);
         close(fd);
         recipe_free(&r);

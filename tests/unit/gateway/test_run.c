@@ -138,7 +138,7 @@ static void a_death_ends_a_run_once(void **state)
 
 static struct query *add(struct queries *q, uint64_t seat, const char *id, const char *type)
 {
-    struct query what = { .seat = seat, .channel = CHANNEL_SHELL, .header = VIEW_STR("{}") };
+    struct query what = { .seat = seat, .channel = JMSG_SHELL, .header = VIEW_STR("{}") };
 
     snprintf(what.id, sizeof what.id, "%s", id);
     snprintf(what.session, sizeof what.session, "s%u", (unsigned)seat);
@@ -154,16 +154,16 @@ static void a_reply_is_believed_once_and_only_when_asked_for(void **state)
 
     (void)state;
     struct query *r = add(q, 1, "a", "execute_request");
-    assert_null(queries_match_reply(q, 1, CHANNEL_SHELL, "b", "execute_reply", &second));
-    assert_null(queries_match_reply(q, 2, CHANNEL_SHELL, "a", "execute_reply", &second));
-    assert_null(queries_match_reply(q, 1, CHANNEL_CONTROL, "a", "execute_reply", &second));
-    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "execute_reply", &second), r);
+    assert_null(queries_match_reply(q, 1, JMSG_SHELL, "b", "execute_reply", &second));
+    assert_null(queries_match_reply(q, 2, JMSG_SHELL, "a", "execute_reply", &second));
+    assert_null(queries_match_reply(q, 1, JMSG_CONTROL, "a", "execute_reply", &second));
+    assert_ptr_equal(queries_match_reply(q, 1, JMSG_SHELL, "a", "execute_reply", &second), r);
     assert_false(second);
     r->replied = 1;
-    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "execute_reply", &second), r);
+    assert_ptr_equal(queries_match_reply(q, 1, JMSG_SHELL, "a", "execute_reply", &second), r);
     assert_true(second);
     /* Another kind of message for the same request is no second reply. */
-    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "a", "usage_reply", &second), r);
+    assert_ptr_equal(queries_match_reply(q, 1, JMSG_SHELL, "a", "usage_reply", &second), r);
     assert_false(second);
     q = queries_free(q);
 }
@@ -176,10 +176,10 @@ static void constant_ids_are_answered_oldest_first(void **state)
     (void)state;
     struct query *first = add(q, 1, "const", "execute_request");
     struct query *next = add(q, 1, "const", "execute_request");
-    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "const", "execute_reply", &second),
+    assert_ptr_equal(queries_match_reply(q, 1, JMSG_SHELL, "const", "execute_reply", &second),
                      first);
     first->replied = 1;
-    assert_ptr_equal(queries_match_reply(q, 1, CHANNEL_SHELL, "const", "execute_reply", &second),
+    assert_ptr_equal(queries_match_reply(q, 1, JMSG_SHELL, "const", "execute_reply", &second),
                      next);
     assert_ptr_equal(queries_match_status(q, "const", "s1"), first);
     first->idle = 1;
