@@ -1,7 +1,7 @@
 /*
  * auditline - one line of the audit file, and the chain over all of them: each carries
  * the SHA-256 of the line before it, so that a line that was changed, taken out or put
- * in shows. Pure: the file is the affair of gateway/audit.h.
+ * in shows. Pure: the file is the affair of gateway/report/audit.h.
  */
 #ifndef HC_AUDITLINE_H
 #define HC_AUDITLINE_H

@@ -33,7 +33,7 @@ def documented(document):
 def tables():
     """(method, pattern) of the route tables in the source."""
     found = set()
-    for name in ("jupyter/routes.c", "http/probes.c"):
+    for name in ("jupyter/routes.c", "probes.c"):
         with open(os.path.join(ROOT, "gateway", name), encoding="utf-8") as f:
             found |= set(re.findall(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*\w+,', f.read()))
     return found
