@@ -45,13 +45,8 @@ static void add_sessions(struct args *a, uint64_t max_kernels)
 /* The launcher takes whole numbers only: processor time goes in thousandths. */
 static void add_limits(struct args *a, const struct serve_options *o)
 {
-    add_number(a, "memory-mb", o->memory_mb);
-    add_number(a, "cpu-millis", o->cpu_millis);
-    add_number(a, "pids", o->pids);
-    add_number(a, "disk-mb", o->disk_mb);
-    add_number(a, "tmp-mb", o->tmp_mb);
-    add_number(a, "inodes", o->inodes);
-    add_number(a, "fds", o->fds);
+    for (unsigned i = 0; i < LIMITS; i++)
+        add_number(a, limit_rows[i].option, o->limits[i]);
     add_number(a, "memory-reserve-mb", o->memory_reserve_mb);
 }
 

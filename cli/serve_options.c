@@ -27,6 +27,11 @@
     {                                                                                       \
         name, metavar, OPTION_MILLI, offsetof(struct serve_options, member), min, max, help \
     }
+#define LIMIT(kind, name, metavar, id, help)                                     \
+    {                                                                            \
+        name, metavar, kind, offsetof(struct serve_options, limits[LIMIT_##id]), \
+            LIMIT_##id##_LEAST, LIMIT_##id##_MOST, help                          \
+    }
 #define GROUP(name)                             \
     {                                           \
         name, NULL, OPTION_GROUP, 0, 0, 0, NULL \
@@ -119,13 +124,13 @@ static const struct option_spec specs[] = {
     TEXT("cors-max-age", "SECONDS", cors_max_age, "CORS: Access-Control-Max-Age"),
 
     GROUP("Limits of a session"),
-    NUMBER("memory-mb", "MIB", memory_mb, 64, 1 << 24, "memory of one session (2048)"),
-    MILLI("cpus", "N", cpu_millis, 10, 4096000, "processor time of one session in cores (1)"),
-    NUMBER("pids", "N", pids, 16, 1 << 22, "processes and threads of one session (256)"),
-    NUMBER("disk-mb", "MIB", disk_mb, 1, 1 << 24, "size of a session's home, in memory (512)"),
-    NUMBER("tmp-mb", "MIB", tmp_mb, 1, 1 << 24, "size of a session's /tmp (256)"),
-    NUMBER("inodes", "N", inodes, 64, 1 << 30, "files in home and in /tmp, each (32768)"),
-    NUMBER("fds", "N", fds, 64, 1 << 20, "open files of one process (4096)"),
+    LIMIT(OPTION_NUMBER, "memory-mb", "MIB", MEMORY, "memory of one session (2048)"),
+    LIMIT(OPTION_MILLI, "cpus", "N", CPUS, "processor time of one session in cores (1)"),
+    LIMIT(OPTION_NUMBER, "pids", "N", PIDS, "processes and threads of one session (256)"),
+    LIMIT(OPTION_NUMBER, "disk-mb", "MIB", DISK, "size of a session's home, in memory (512)"),
+    LIMIT(OPTION_NUMBER, "tmp-mb", "MIB", TMP, "size of a session's /tmp (256)"),
+    LIMIT(OPTION_NUMBER, "inodes", "N", INODES, "files in home and in /tmp, each (32768)"),
+    LIMIT(OPTION_NUMBER, "fds", "N", FDS, "open files of one process (4096)"),
     NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
            "memory that new sessions leave free on the host (512, or 5 % of it)"),
     TEXT("on-exit", "WORD", on_exit,
@@ -296,14 +301,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .seed_timeout_ms = SERVE_UNSET,
         .cull_idle_timeout_ms = SERVE_UNSET,
         .cull_interval_ms = SERVE_UNSET,
-        .memory_mb = SERVE_UNSET,
-        .cpu_millis = SERVE_UNSET,
-        .pids = SERVE_UNSET,
-        .disk_mb = SERVE_UNSET,
+        .limits = { [0 ... LIMITS - 1] = SERVE_UNSET },
         .memory_reserve_mb = SERVE_UNSET,
-        .tmp_mb = SERVE_UNSET,
-        .inodes = SERVE_UNSET,
-        .fds = SERVE_UNSET,
         .on_exit = "stop",
     };
     ret->storage = copy_arguments(argc, argv);

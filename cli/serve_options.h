@@ -10,6 +10,7 @@
 
 #include "cleanup.h"
 #include "kgsettings.h"
+#include "limit.h"
 
 struct err;
 
@@ -39,7 +40,7 @@ struct serve_options {
     int cull_connected, cull_busy;
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
     const char *cors_max_age;
-    uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, inodes, fds; /* SERVE_UNSET: profile */
+    uint64_t limits[LIMITS];    /* of a session (limit.h); SERVE_UNSET: the profile's */
     uint64_t memory_reserve_mb; /* SERVE_UNSET: by the host */
     int metrics_open, audit_required;
     const char *audit_log;

@@ -89,13 +89,6 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "iopub-data-rate", o->iopub_data_rate },
         { "iopub-rate-window-ms", o->iopub_rate_window_ms },
         { "ws-ping-interval-ms", o->ws_ping_interval_ms },
-        { "memory-mb", o->memory_mb },
-        { "cpu-millis", o->cpu_millis },
-        { "pids", o->pids },
-        { "disk-mb", o->disk_mb },
-        { "tmp-mb", o->tmp_mb },
-        { "inodes", o->inodes },
-        { "fds", o->fds },
     };
     int rc = 0;
 
@@ -103,6 +96,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_text(out, texts[i].key, texts[i].value, e);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0] && rc == 0; i++)
         rc = add_number(out, numbers[i].key, numbers[i].value, e);
+    for (unsigned i = 0; i < LIMITS && rc == 0; i++)
+        rc = add_number(out, limit_rows[i].option, o->limits[i], e);
     if (rc == 0)
         rc = add_flag(out, "metrics-open", o->metrics_open, e);
     if (rc == 0)

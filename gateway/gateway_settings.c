@@ -7,9 +7,9 @@
 
 #include "err.h"
 #include "kernelspec.h"
+#include "limit.h"
 #include "principals.h"
 #include "seed.h"
-#include "sessionlimits.h"
 #include "settings.h"
 #include "settingspage.h"
 #include "version.h"
@@ -52,21 +52,18 @@ static void read_env(struct gateway_settings *s, struct view blob)
     s->policy.env_server = s->env_server;
 }
 
-/* Options of --memory-mb and so on: by the names of sessionlimits.h, with '-' and in the field's own
- * thousandths. */
 static int read_limits(struct view blob, struct launch_limits *ret, struct err *e)
 {
-    static const char *const keys[LIMITS_NAMED] = { "memory-mb", "cpu-millis", "pids", "disk-mb",
-                                                    "tmp-mb",    "inodes",     "fds" };
     int rc = 0;
 
     *ret = LAUNCH_LIMITS_DEFAULT;
-    for (unsigned i = 0; i < LIMITS_NAMED && rc == 0; i++) {
-        uint64_t unit = limits_named[i].milli ? 1 : limits_named[i].unit, value;
+    for (unsigned i = 0; i < LIMITS && rc == 0; i++) {
+        const struct limit *l = &limit_rows[i];
+        uint64_t value;
 
-        rc = settings_number(blob, keys[i], limits_get(ret, &limits_named[i]) / unit, &value, e);
+        rc = settings_number(blob, l->option, limit_get(ret, l) / l->unit, &value, e);
         if (rc == 0)
-            limits_set(ret, &limits_named[i], value * unit);
+            limit_set(ret, l, value * l->unit);
     }
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "err.h"
 #include "hostids.h"
-#include "launchmsg.h"
+#include "limit.h"
 #include "options.h"
 #include "session.h"
 #include "settings.h"
@@ -21,6 +21,10 @@
     {                                                                                       \
         name, "N", OPTION_NUMBER, offsetof(struct launcher_options, member), min, max, help \
     }
+#define DEFAULT(id, member, json, option, unit, least, most, ...) \
+    NUMBER(option, defaults[LIMIT_##id], 1, most, "default of a session"),
+#define MAXIMUM(id, member, json, option, unit, least, most, ...) \
+    NUMBER("max-" option, maxima[LIMIT_##id], 1, most, "most that a request may ask for"),
 #define FD(name, member) NUMBER(name, member, 3, 65535, "inherited descriptor")
 
 enum { MIB_MAX = 1 << 24 };
@@ -50,23 +54,7 @@ static const struct option_spec specs[] = {
     NUMBER("memory-reserve-mb", memory_reserve_mb, 0, MIB_MAX, "memory that sessions leave free"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
 
-    NUMBER("memory-mb", defaults.memory_mb, 1, MIB_MAX, "default of a session"),
-    NUMBER("cpu-millis", defaults.cpu_millis, 1, 1 << 24, "default of a session"),
-    NUMBER("pids", defaults.pids, 1, 1 << 22, "default of a session"),
-    NUMBER("disk-mb", defaults.disk_mb, 1, MIB_MAX, "default of a session"),
-    NUMBER("tmp-mb", defaults.tmp_mb, 1, MIB_MAX, "default of a session"),
-    NUMBER("shm-mb", defaults.shm_mb, 1, MIB_MAX, "default of a session"),
-    NUMBER("inodes", defaults.inodes, 1, 1 << 30, "default of a session"),
-    NUMBER("fds", defaults.fds, 1, 1 << 20, "default of a session"),
-
-    NUMBER("max-memory-mb", maxima.memory_mb, 1, MIB_MAX, "most that a request may ask for"),
-    NUMBER("max-cpu-millis", maxima.cpu_millis, 1, 1 << 24, "most that a request may ask for"),
-    NUMBER("max-pids", maxima.pids, 1, 1 << 22, "most that a request may ask for"),
-    NUMBER("max-disk-mb", maxima.disk_mb, 1, MIB_MAX, "most that a request may ask for"),
-    NUMBER("max-tmp-mb", maxima.tmp_mb, 1, MIB_MAX, "most that a request may ask for"),
-    NUMBER("max-shm-mb", maxima.shm_mb, 1, MIB_MAX, "most that a request may ask for"),
-    NUMBER("max-inodes", maxima.inodes, 1, 1 << 30, "most that a request may ask for"),
-    NUMBER("max-fds", maxima.fds, 1, 1 << 20, "most that a request may ask for"),
+    LIMIT_ROWS(DEFAULT) LIMIT_ROWS(MAXIMUM)
 };
 
 int launcher_options_read(int argc, char **argv, struct launcher_options *ret, struct err *e)
@@ -94,26 +82,10 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
     return 0;
 }
 
-static void wide(uint64_t *limit, uint64_t mib)
+void launcher_options_limits(const uint64_t given[LIMITS], struct launch_limits *limits)
 {
-    if (mib != 0)
-        *limit = mib << 20;
-}
-
-static void narrow(uint32_t *limit, uint64_t value)
-{
-    if (value != 0)
-        *limit = (uint32_t)value;
-}
-
-void launcher_options_limits(const struct limit_options *o, struct launch_limits *limits)
-{
-    wide(&limits->memory_bytes, o->memory_mb);
-    wide(&limits->home_bytes, o->disk_mb);
-    wide(&limits->tmp_bytes, o->tmp_mb);
-    wide(&limits->shm_bytes, o->shm_mb);
-    narrow(&limits->inodes, o->inodes);
-    narrow(&limits->pids, o->pids);
-    narrow(&limits->cpu_millis, o->cpu_millis);
-    narrow(&limits->nofile, o->fds);
+    for (unsigned i = 0; i < LIMITS; i++) {
+        if (given[i] != 0)
+            limit_set(limits, &limit_rows[i], given[i] * limit_rows[i].unit);
+    }
 }

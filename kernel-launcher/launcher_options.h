@@ -5,15 +5,10 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "limit.h"
 #include "logline.h"
 
 struct err;
-struct launch_limits;
-
-/* 0 for "not given": the profile's own value holds, and the maximum is the default. */
-struct limit_options {
-    uint64_t memory_mb, cpu_millis, pids, disk_mb, tmp_mb, shm_mb, inodes, fds;
-};
 
 struct launcher_options {
     uint64_t slot;
@@ -23,7 +18,9 @@ struct launcher_options {
     uint64_t state_fd, slot_fd, state_dir_fd, control_fd; /* 0: none (keeper.h) */
     uint64_t sessions_max, deadline_max_s;
     uint64_t memory_reserve_mb; /* UINT64_MAX: not given */
-    struct limit_options defaults, maxima;
+    /* In the units of the options (limit.h). 0 for "not given": the profile's own value
+     * holds, and the maximum is the default. */
+    uint64_t defaults[LIMITS], maxima[LIMITS];
     const char *audit_log;              /* NULL: none */
     const char *log_format, *log_level; /* NULL: text, info */
     enum logline_format format;         /* what they say */
@@ -34,6 +31,6 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret,
                           struct err *e) MUST_CHECK;
 
 /* Overwrites those limits that were given. */
-void launcher_options_limits(const struct limit_options *o, struct launch_limits *limits);
+void launcher_options_limits(const uint64_t given[LIMITS], struct launch_limits *limits);
 
 #endif

@@ -78,9 +78,9 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
         c->gateway.more_listen_fds[i] =
             i < o->more_listen_count ? given(o->more_listen_fd) + (int)i : -1;
     sandbox_limits_default(&c->defaults);
-    launcher_options_limits(&o->defaults, &c->defaults);
+    launcher_options_limits(o->defaults, &c->defaults);
     c->maxima = c->defaults;
-    launcher_options_limits(&o->maxima, &c->maxima);
+    launcher_options_limits(o->maxima, &c->maxima);
     session_limits_cover(&c->maxima, &c->defaults);
 }
 

@@ -7,41 +7,44 @@
 
 #include "err.h"
 #include "jsonwrite.h"
-#include "sessionlimits.h"
+#include "limit.h"
 
 /* Of the field; what no field could hold is above every maximum anyway. */
 #define MOST ((uint64_t)UINT32_MAX << 20)
 
-static const struct limit_name *named(const char *name)
+static int unknown(const char *key, struct err *e)
 {
-    for (unsigned i = 0; i < LIMITS_NAMED; i++)
-        if (strcmp(limits_named[i].name, name) == 0)
-            return &limits_named[i];
-    return NULL;
+    char names[128] = "";
+
+    for (unsigned i = 0, n = 0; i < LIMITS; i++) {
+        if (limit_rows[i].name == NULL)
+            continue;
+        int more =
+            snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", limit_rows[i].name);
+        n += (unsigned)more < sizeof names - n ? (unsigned)more : 0;
+    }
+    return err_set(e, EINVAL, "limits.%.40s is no limit: there are %s", key, names);
 }
 
 static int read_one(const char *key, const json_t *value, struct launch_limits *ret, struct err *e)
 {
-    const struct limit_name *name = named(key);
+    const struct limit *l = limit_named(key);
     double n;
 
-    if (name == NULL)
-        return err_set(e, EINVAL,
-                       "limits.%.40s is no limit: there are memory_mb, cpus, pids, "
-                       "disk_mb, tmp_mb, inodes, fds",
-                       key);
+    if (l == NULL)
+        return unknown(key, e);
     if (json_is_null(value))
         return 0;
-    if (!json_is_integer(value) && !(name->milli && json_is_real(value)))
+    if (!json_is_integer(value) && !(l->milli && json_is_real(value)))
         return err_set(e, EINVAL, "limits.%s must be a %s", key,
-                       name->milli ? "number" : "whole number");
-    n = json_number_value(value) * (double)name->unit;
-    if (n < (double)name->least)
+                       l->milli ? "number" : "whole number");
+    n = json_number_value(value) * (double)l->number_unit;
+    if (n < (double)l->least)
         return err_set(e, EINVAL, "limits.%s must be at least %g", key,
-                       (double)name->least / (double)name->unit);
-    if (n > (double)(name->wide ? MOST : UINT32_MAX))
+                       (double)l->least / (double)l->number_unit);
+    if (n > (double)(l->wide ? MOST : UINT32_MAX))
         return err_set(e, EINVAL, "limits.%s is too large", key);
-    limits_set(ret, name, (uint64_t)n);
+    limit_set(ret, l, (uint64_t)(n + 0.5));
     return 0;
 }
 
@@ -83,14 +86,17 @@ static void write_milli(struct jsonwrite *w, uint64_t milli)
 void limitsjson_write(struct jsonwrite *w, const struct launch_limits *limits)
 {
     jsonwrite_object(w);
-    for (unsigned i = 0; i < LIMITS_NAMED; i++) {
-        uint64_t value = limits_get(limits, &limits_named[i]);
+    for (unsigned i = 0; i < LIMITS; i++) {
+        const struct limit *l = &limit_rows[i];
+        uint64_t value = limit_get(limits, l);
 
-        jsonwrite_key(w, limits_named[i].name);
-        if (limits_named[i].milli)
+        if (l->name == NULL)
+            continue;
+        jsonwrite_key(w, l->name);
+        if (l->milli)
             write_milli(w, value);
         else
-            jsonwrite_uint(w, value / limits_named[i].unit);
+            jsonwrite_uint(w, value / l->unit);
     }
     jsonwrite_end(w);
 }

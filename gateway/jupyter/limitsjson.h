@@ -1,4 +1,4 @@
-/* limitsjson - limits of a session as JSON: {"memory_mb": 512, "cpus": 0.5, ...} (sessionlimits.h). */
+/* limitsjson - limits of a session as JSON: {"memory_mb": 512, "cpus": 0.5, ...} (limit.h). */
 #ifndef HC_LIMITSJSON_H
 #define HC_LIMITSJSON_H
 

@@ -8,6 +8,7 @@
 
 #include "buf.h"
 #include "err.h"
+#include "limit.h"
 #include "principals.h"
 
 /* What one line says. */
@@ -164,67 +165,22 @@ static int read_note(struct record *r, const char *field, const json_t *v, struc
 
 /* ---- limits --------------------------------------------------------------- */
 
-struct limit {
-    const char *field;
-    double scale; /* from the file's unit to the struct's */
-    double least, most;
-    size_t offset; /* in struct launch_limits */
-    int wide;      /* uint64_t, else uint32_t */
-};
-
-#define LIMIT(field, scale, least, most, member, wide)                                    \
-    {                                                                                     \
-        "limits." field, scale, least, most, offsetof(struct launch_limits, member), wide \
-    }
-/* The ranges of the options of the same names. */
-static const struct limit limits[] = {
-    LIMIT("memory_mb", 1 << 20, 64, 1 << 24, memory_bytes, 1),
-    LIMIT("disk_mb", 1 << 20, 1, 1 << 24, home_bytes, 1),
-    LIMIT("cpus", 1000, 0.01, 4096, cpu_millis, 0),
-    LIMIT("pids", 1, 16, 1 << 22, pids, 0),
-};
-
-static double get_limit(const struct launch_limits *from, const struct limit *l)
-{
-    const char *p = (const char *)from + l->offset;
-    uint64_t wide;
-    uint32_t narrow;
-
-    if (l->wide) {
-        memcpy(&wide, p, sizeof wide);
-        return (double)wide;
-    }
-    memcpy(&narrow, p, sizeof narrow);
-    return narrow;
-}
-
-static void set_limit(struct launch_limits *to, const struct limit *l, double value)
-{
-    char *p = (char *)to + l->offset;
-
-    if (l->wide) {
-        uint64_t wide = (uint64_t)value;
-
-        memcpy(p, &wide, sizeof wide);
-    } else {
-        uint32_t narrow = (uint32_t)value;
-
-        memcpy(p, &narrow, sizeof narrow);
-    }
-}
-
 static int read_limit(struct record *r, const struct limit *l, const json_t *v, struct err *e)
 {
-    double value = json_number_value(v), units = value * l->scale;
-    double max = r->maxima != NULL ? get_limit(&r->maxima->limits, l) : 0;
+    double number = json_number_value(v), unit = (double)l->number_unit;
+    double least = (double)l->least / unit, most = (double)l->most / unit;
+    uint64_t max = r->maxima != NULL ? limit_get(&r->maxima->limits, l) : 0;
+    char field[32];
 
-    if (!(l->scale == 1000 ? json_is_number(v) : json_is_integer(v)) || !(value >= l->least) ||
-        !(value <= l->most))
-        return wrong(e, l->field, "has to be a%s number from %g to %.0f",
-                     l->scale == 1000 ? "" : " whole", l->least, l->most);
-    if (max > 0 && units > max + 0.5)
-        return wrong(e, l->field, "is above the server's own limit, %g", max / l->scale);
-    set_limit(&r->principal.limits, l, units + 0.5);
+    snprintf(field, sizeof field, "limits.%s", l->name);
+    if (!(l->milli ? json_is_number(v) : json_is_integer(v)) || !(number >= least) ||
+        !(number <= most))
+        return wrong(e, field, "has to be a%s number from %g to %.0f", l->milli ? "" : " whole",
+                     least, most);
+    uint64_t value = (uint64_t)(number * unit + 0.5);
+    if (max > 0 && value > max)
+        return wrong(e, field, "is above the server's own limit, %g", (double)max / unit);
+    limit_set(&r->principal.limits, l, value);
     return 0;
 }
 
@@ -259,12 +215,10 @@ static int read_limits(struct record *r, const char *field, const json_t *v, str
         return wrong(e, field, "has to be an object");
     json_object_foreach(object, key, value)
     {
-        size_t i = 0, count = sizeof limits / sizeof *limits;
+        const struct limit *l = limit_named(key);
 
-        while (i < count && strcmp(key, limits[i].field + strlen("limits.")) != 0)
-            i++;
-        if (i < count)
-            rc = read_limit(r, &limits[i], value, e);
+        if (l != NULL && l->of_principal)
+            rc = read_limit(r, l, value, e);
         else if (strcmp(key, "max_kernels") == 0)
             rc = read_max_kernels(r, value, e);
         else

@@ -154,6 +154,17 @@ static void what_is_read_is_written_the_same(void **state)
     assert_memory_equal(&l, &none, sizeof l);
 }
 
+/* 1.001 * 1000 is below 1001 in binary. */
+static void thousandths_are_rounded(void **state)
+{
+    struct launch_limits l;
+    struct err e = { 0 };
+
+    (void)state;
+    assert_int_equal(read_json("{\"limits\": {\"cpus\": 1.001}}", &l, &e), 0);
+    assert_int_equal(l.cpu_millis, 1001);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +174,7 @@ int main(void)
         cmocka_unit_test(file_systems_shrink_with_the_memory_they_are_made_of),
         cmocka_unit_test(a_bad_limit_is_named),
         cmocka_unit_test(what_is_read_is_written_the_same),
+        cmocka_unit_test(thousandths_are_rounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

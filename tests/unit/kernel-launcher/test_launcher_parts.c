@@ -188,7 +188,7 @@ static void options_that_are_missing_or_wrong_are_named(void **state)
     assert_int_equal(launcher_options_read(3, lacks, &o, &e), -EINVAL);
     assert_non_null(strstr(e.msg, "--gateway"));
     assert_int_equal(launcher_options_read(5, sweeps, &o, &e), 0);
-    launcher_options_limits(&o.defaults, &limits);
+    launcher_options_limits(o.defaults, &limits);
     assert_int_equal(limits.memory_bytes, 7 << 20);
     assert_int_equal(limits.pids, defaults.pids);
 }

@@ -1,0 +1,58 @@
+/*
+ * limit - the limits of one session (struct launch_limits), a row each: the names that
+ * options, REST and the file of principals have for them, units and ranges. Whoever reads,
+ * writes or hands on all limits walks over the rows.
+ */
+#ifndef HC_LIMIT_H
+#define HC_LIMIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launchmsg.h"
+
+/*
+ * ROW(ID, member of launch_limits, name in JSON, option, unit, least, most, of a principal).
+ * The option counts units of the member, and so do least and most: the least and most that
+ * somebody may ask for. JSON counts the same units, but of thousandths whole ones, with
+ * decimals. NULL for the name: no client asks for it. The last column: a line of
+ * --principals may set it.
+ */
+#define LIMIT_ROWS(ROW)                                                           \
+    ROW(MEMORY, memory_bytes, "memory_mb", "memory-mb", 1 << 20, 64, 1 << 24, 1)  \
+    ROW(CPUS, cpu_millis, "cpus", "cpu-millis", LIMIT_THOUSANDTH, 10, 4096000, 1) \
+    ROW(PIDS, pids, "pids", "pids", 1, 16, 1 << 22, 1)                            \
+    ROW(DISK, home_bytes, "disk_mb", "disk-mb", 1 << 20, 1, 1 << 24, 1)           \
+    ROW(TMP, tmp_bytes, "tmp_mb", "tmp-mb", 1 << 20, 1, 1 << 24, 0)               \
+    ROW(INODES, inodes, "inodes", "inodes", 1, 64, 1 << 30, 0)                    \
+    ROW(FDS, nofile, "fds", "fds", 1, 64, 1 << 20, 0)                             \
+    ROW(SHM, shm_bytes, NULL, "shm-mb", 1 << 20, 1, 1 << 24, 0)
+
+enum { LIMIT_THOUSANDTH = 0 }; /* a unit: the member counts thousandths */
+
+#define LIMIT_ID(id, ...)                                            LIMIT_##id,
+#define LIMIT_LEAST(id, member, name, option, unit, least, ...)      LIMIT_##id##_LEAST = (least),
+#define LIMIT_MOST(id, member, name, option, unit, least, most, ...) LIMIT_##id##_MOST = (most),
+enum limit_id { LIMIT_ROWS(LIMIT_ID) LIMITS };
+enum { LIMIT_ROWS(LIMIT_LEAST) };
+enum { LIMIT_ROWS(LIMIT_MOST) };
+
+struct limit {
+    const char *member, *name, *option;
+    uint64_t unit;        /* of the member, per 1 of the option */
+    uint64_t number_unit; /* of the member, per 1 in JSON */
+    uint64_t least, most; /* of the member */
+    size_t offset;
+    int wide;         /* uint64_t, else uint32_t */
+    int milli;        /* a number with decimals in JSON */
+    int of_principal; /* the file of principals may set it */
+};
+extern const struct limit limit_rows[LIMITS];
+
+uint64_t limit_get(const struct launch_limits *from, const struct limit *l);
+void limit_set(struct launch_limits *to, const struct limit *l, uint64_t value);
+
+/* The row with this name in JSON, or NULL. */
+const struct limit *limit_named(const char *name);
+
+#endif
