@@ -184,18 +184,13 @@ int client_send(struct client *c, const struct client_message *m, struct err *e)
     return seat_send(c->seat, m, e);
 }
 
-/* Text that the log gave up is told where it was. */
-static void give_marker(struct client *c, const struct event *ev, struct client_event *ret)
+/* Words of ours in the place of an entry. */
+static void give_words(struct client *c, const struct event *ev, const char *text,
+                       struct client_event *ret)
 {
-    char text[200];
-
     buf_clear(&c->header);
     buf_clear(&c->content);
     ownmsg_header(&c->header, "stream", c->seat->sid, NULL);
-    snprintf(text, sizeof text,
-             "\n[holdcell] %llu messages with %llu bytes of output were dropped here: "
-             "nobody read them in time\n",
-             (unsigned long long)ev->dropped, (unsigned long long)ev->dropped_bytes);
     ownmsg_stream(&c->content, "stderr", text);
     *ret = (struct client_event){
         .seq = ev->seq,
@@ -205,6 +200,18 @@ static void give_marker(struct client *c, const struct event *ev, struct client_
         .metadata = VIEW_STR(OWNMSG_METADATA),
         .content = buf_view(&c->content),
     };
+}
+
+/* Text that the log gave up is told where it was. */
+static void give_marker(struct client *c, const struct event *ev, struct client_event *ret)
+{
+    char text[200];
+
+    snprintf(text, sizeof text,
+             "\n[holdcell] %llu messages with %llu bytes of output were dropped here: "
+             "nobody read them in time\n",
+             (unsigned long long)ev->dropped, (unsigned long long)ev->dropped_bytes);
+    give_words(c, ev, text, ret);
 }
 
 /* ---- the rate limit ---- */
@@ -256,9 +263,6 @@ static void give_excess(struct client *c, const struct event *ev, enum ratelimit
     int data = v == RATELIMIT_DROP_BYTES;
     char text[400];
 
-    buf_clear(&c->header);
-    buf_clear(&c->content);
-    ownmsg_header(&c->header, "stream", c->seat->sid, NULL);
     snprintf(text, sizeof text,
              "IOPub %s rate exceeded.\n"
              "The server temporarily stops sending output to this client, so as not to crash it.\n"
@@ -267,15 +271,7 @@ static void give_excess(struct client *c, const struct event *ev, enum ratelimit
              data ? "data" : "message", data ? "data" : "msg", data ? "data" : "msg",
              (unsigned long long)(data ? f->bytes : f->messages), data ? "bytes" : "msgs",
              (double)f->window_ms / 1000);
-    ownmsg_stream(&c->content, "stderr", text);
-    *ret = (struct client_event){
-        .seq = ev->seq,
-        .channel = JMSG_IOPUB,
-        .header = buf_view(&c->header),
-        .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
-        .metadata = VIEW_STR(OWNMSG_METADATA),
-        .content = buf_view(&c->content),
-    };
+    give_words(c, ev, text, ret);
 }
 
 /* -1: the event passes; 0: it is dropped; 1: likewise, and *ret says so. */

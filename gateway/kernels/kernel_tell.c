@@ -82,7 +82,7 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
     /* Only asked for of a query whose type ends in _request. */
     snprintf(type, sizeof type, "%.*s_reply", (int)(strlen(q->type) - strlen("_request")), q->type);
     buf_init(&content, OWNMSG_MAX);
-    ownmsg_error_reply(&content, ename, evalue);
+    ownmsg_error(&content, 1, ename, evalue, NULL);
     tell(k, session_of(k), q->channel, q->seat, type, q->header, buf_view(&content));
 }
 

@@ -41,46 +41,35 @@ void ownmsg_header_to(struct buf *out, const char *type, const char *session, co
         memcpy(ret_id, id, sizeof id);
 }
 
+static void text(struct jsonwrite *w, const char *key, const char *value)
+{
+    jsonwrite_key(w, key);
+    jsonwrite_str(w, value);
+}
+
+static void finish(struct jsonwrite *w)
+{
+    jsonwrite_end(w);
+    check(jsonwrite_finish(w, NULL) == 0);
+}
+
 void ownmsg_status(struct buf *out, const char *execution_state)
 {
     struct jsonwrite w = jsonwrite_to(out);
 
     jsonwrite_object(&w);
-    jsonwrite_key(&w, "execution_state");
-    jsonwrite_str(&w, execution_state);
-    jsonwrite_end(&w);
-    check(jsonwrite_finish(&w, NULL) == 0);
+    text(&w, "execution_state", execution_state);
+    finish(&w);
 }
 
-void ownmsg_stream(struct buf *out, const char *name, const char *text)
+void ownmsg_stream(struct buf *out, const char *name, const char *words)
 {
     struct jsonwrite w = jsonwrite_to(out);
 
     jsonwrite_object(&w);
-    jsonwrite_key(&w, "name");
-    jsonwrite_str(&w, name);
-    jsonwrite_key(&w, "text");
-    jsonwrite_str(&w, text);
-    jsonwrite_end(&w);
-    check(jsonwrite_finish(&w, NULL) == 0);
-}
-
-void ownmsg_error_reply(struct buf *out, const char *ename, const char *evalue)
-{
-    struct jsonwrite w = jsonwrite_to(out);
-
-    jsonwrite_object(&w);
-    jsonwrite_key(&w, "status");
-    jsonwrite_str(&w, "error");
-    jsonwrite_key(&w, "ename");
-    jsonwrite_str(&w, ename);
-    jsonwrite_key(&w, "evalue");
-    jsonwrite_str(&w, evalue);
-    jsonwrite_key(&w, "traceback");
-    jsonwrite_array(&w);
-    jsonwrite_end(&w);
-    jsonwrite_end(&w);
-    check(jsonwrite_finish(&w, NULL) == 0);
+    text(&w, "name", name);
+    text(&w, "text", words);
+    finish(&w);
 }
 
 void ownmsg_error(struct buf *out, int reply, const char *ename, const char *evalue,
@@ -89,20 +78,16 @@ void ownmsg_error(struct buf *out, int reply, const char *ename, const char *eva
     struct jsonwrite w = jsonwrite_to(out);
 
     jsonwrite_object(&w);
-    if (reply) {
-        jsonwrite_key(&w, "status");
-        jsonwrite_str(&w, "error");
-    }
-    jsonwrite_key(&w, "ename");
-    jsonwrite_str(&w, ename);
-    jsonwrite_key(&w, "evalue");
-    jsonwrite_str(&w, evalue);
+    if (reply)
+        text(&w, "status", "error");
+    text(&w, "ename", ename);
+    text(&w, "evalue", evalue);
     jsonwrite_key(&w, "traceback");
     jsonwrite_array(&w);
-    jsonwrite_str(&w, line);
+    if (line != NULL)
+        jsonwrite_str(&w, line);
     jsonwrite_end(&w);
-    jsonwrite_end(&w);
-    check(jsonwrite_finish(&w, NULL) == 0);
+    finish(&w);
 }
 
 void ownmsg_shutdown(struct buf *out, int restart)
@@ -112,6 +97,5 @@ void ownmsg_shutdown(struct buf *out, int restart)
     jsonwrite_object(&w);
     jsonwrite_key(&w, "restart");
     jsonwrite_bool(&w, restart);
-    jsonwrite_end(&w);
-    check(jsonwrite_finish(&w, NULL) == 0);
+    finish(&w);
 }

@@ -22,8 +22,7 @@ void ownmsg_header_to(struct buf *out, const char *type, const char *session, co
 /* Contents. */
 void ownmsg_status(struct buf *out, const char *execution_state);
 void ownmsg_stream(struct buf *out, const char *name, const char *text);
-void ownmsg_error_reply(struct buf *out, const char *ename, const char *evalue);
-/* reply: with a status, as replies have it. */
+/* reply: with a status, as replies have it. line: the traceback; NULL for an empty one. */
 void ownmsg_error(struct buf *out, int reply, const char *ename, const char *evalue,
                   const char *line);
 void ownmsg_shutdown(struct buf *out, int restart);
