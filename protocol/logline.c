@@ -1,15 +1,12 @@
 #include "logline.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-_Static_assert(sizeof(long) == 8 && sizeof(size_t) == 8,
-               "%ld, %zu and %lld take the same argument");
+#include "logvalue.h"
 
 enum {
-    VALUE_MAX = 1024, /* bytes of one value; longer ones are cut */
     KEY_MAX = 64,
     TAIL = 32, /* kept free for the end of the line */
 };
@@ -132,17 +129,8 @@ static int put_key(struct logline *l, const char *key, size_t n)
     return put(l, l->n == 0 ? "{\"" : ",\"", 2) && put(l, key, n) && put(l, "\":", 2);
 }
 
-struct value {
-    size_t n;
-    unsigned conversions;
-    int literal; /* has text of the format string in it */
-    int number;  /* its one conversion is a number */
-    int quoted, cut;
-    uint8_t text[VALUE_MAX];
-};
-
 /* A whole field or nothing of it. */
-static void put_field(struct logline *l, const char *key, size_t key_n, const struct value *v)
+static void put_field(struct logline *l, const char *key, size_t key_n, const struct logvalue *v)
 {
     size_t before = l->n;
     int bare =
@@ -155,209 +143,7 @@ static void put_field(struct logline *l, const char *key, size_t key_n, const st
     l->cut = 1;
 }
 
-/* ---- values ---- */
-
-static void add(struct value *v, const char *p, size_t n)
-{
-    if (n > VALUE_MAX - v->n) {
-        n = VALUE_MAX - v->n;
-        v->cut = 1;
-    }
-    memcpy(v->text + v->n, p, n);
-    v->n += n;
-}
-
-struct conversion {
-    int zero, width, precision; /* precision -1: none */
-    int longs;                  /* l: 1, ll and j: 2, z and t: 1, h: -1, hh: -2 */
-    char type;
-};
-
-/* Behind the '%'. Returns what follows it. */
-static const char *read_conversion(const char *p, struct conversion *c)
-{
-    *c = (struct conversion){ .precision = -1 };
-    for (; *p == '0'; p++)
-        c->zero = 1;
-    for (; *p >= '0' && *p <= '9' && c->width < 100; p++)
-        c->width = c->width * 10 + (*p - '0');
-    if (*p == '.') {
-        c->precision = 0;
-        if (*++p == '*') {
-            c->precision = -2; /* an argument */
-            p++;
-        }
-        for (; *p >= '0' && *p <= '9' && c->precision < 10000; p++)
-            c->precision = c->precision * 10 + (*p - '0');
-    }
-    for (;; p++) {
-        if (*p == 'l' || *p == 'z' || *p == 't')
-            c->longs++;
-        else if (*p == 'j')
-            c->longs = 2;
-        else if (*p == 'h')
-            c->longs--;
-        else
-            break;
-    }
-    c->type = *p;
-    return *p != '\0' ? p + 1 : p;
-}
-
-static void add_digits(struct value *v, const struct conversion *c, uint64_t n, int minus)
-{
-    char text[128];
-    int width = c->width < 100 ? c->width : 100;
-
-    if (c->type == 'x')
-        snprintf(text, sizeof text, "%0*" PRIx64, width > 0 && c->zero ? width : 1, n);
-    else if (c->type == 'X')
-        snprintf(text, sizeof text, "%0*" PRIX64, width > 0 && c->zero ? width : 1, n);
-    else
-        snprintf(text, sizeof text, "%s%0*" PRIu64, minus ? "-" : "",
-                 width > 0 && c->zero ? width : 1, n);
-    add(v, text, strlen(text));
-    /* Padded ones are names, and JSON knows no hexadecimal. */
-    v->number = c->type != 'x' && c->type != 'X' && c->width == 0;
-}
-
-static void add_float(struct value *v, const struct conversion *c, double d)
-{
-    char text[400];
-
-    snprintf(text, sizeof text, "%.*f", c->precision >= 0 && c->precision < 20 ? c->precision : 6,
-             d);
-    add(v, text, strlen(text));
-    v->number = d - d == 0; /* neither infinite nor NaN */
-}
-
-static void add_string(struct value *v, const struct conversion *c, const char *s)
-{
-    if (s == NULL)
-        s = "(null)";
-    add(v, s, c->precision >= 0 ? strnlen(s, (size_t)c->precision) : strlen(s));
-    v->number = 0;
-}
-
-/* The arguments lie in a struct: a va_list that was handed down by value is spent. */
-struct arguments {
-    va_list list;
-};
-
-/* 0: a conversion that is not known here; the arguments behind it cannot be found. */
-static int add_argument(struct value *v, struct conversion *c, struct arguments *a)
-{
-    if (c->precision == -2)
-        c->precision = va_arg(a->list, int);
-    switch (c->type) {
-    case 'd':
-    case 'i': {
-        int64_t n = c->longs > 0 ? va_arg(a->list, int64_t) : va_arg(a->list, int);
-
-        add_digits(v, c, n < 0 ? -(uint64_t)n : (uint64_t)n, n < 0);
-        return 1;
-    }
-    case 'u':
-    case 'x':
-    case 'X':
-        add_digits(v, c, c->longs > 0 ? va_arg(a->list, uint64_t) : va_arg(a->list, unsigned), 0);
-        return 1;
-    case 'f':
-        add_float(v, c, va_arg(a->list, double));
-        return 1;
-    case 's':
-        add_string(v, c, va_arg(a->list, const char *));
-        return 1;
-    case 'c': {
-        char one = (char)va_arg(a->list, int);
-
-        add(v, &one, 1);
-        v->number = 0;
-        return 1;
-    }
-    default:
-        add(v, "?", 1);
-        v->number = 0;
-        return 0;
-    }
-}
-
-static int is_integer(const uint8_t *p, size_t n)
-{
-    size_t i = n > 1 && p[0] == '-' ? 1 : 0;
-
-    if (n == 0 || n > 18 || (p[i] == '0' && n > i + 1))
-        return 0;
-    for (; i < n; i++) {
-        if (p[i] < '0' || p[i] > '9')
-            return 0;
-    }
-    return 1;
-}
-
-static int hex_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int is_hex_escape(const uint8_t *p, size_t n)
-{
-    return n >= 4 && p[0] == '\\' && p[1] == 'x' && hex_digit(p[2]) >= 0 && hex_digit(p[3]) >= 0;
-}
-
-/* What logescape made of a text becomes the text again: it is not to be escaped twice. */
-static void unescape(struct value *v)
-{
-    int quoted = v->n >= 2 && v->text[0] == '"' && v->text[v->n - 1] == '"' && !v->cut;
-    size_t end = v->n - (quoted ? 1 : 0), to = 0;
-
-    for (size_t i = quoted ? 1 : 0; i < end; i++) {
-        const uint8_t *p = &v->text[i];
-
-        if (is_hex_escape(p, end - i)) {
-            v->text[to++] = (uint8_t)(hex_digit(p[2]) << 4 | hex_digit(p[3]));
-            i += 3;
-        } else if (quoted && p[0] == '\\' && end - i >= 2) {
-            v->text[to++] = p[1];
-            i++;
-        } else {
-            v->text[to++] = p[0];
-        }
-    }
-    v->n = to;
-    v->quoted |= quoted;
-}
-
-/* From behind the '=' to behind the value. Returns NULL when the rest cannot be read. */
-static const char *read_value(const char *p, struct value *v, struct arguments *a, int to_the_end)
-{
-    struct conversion c = { 0 };
-
-    v->quoted = to_the_end || *p == '"';
-    if (*p == '"' && !to_the_end)
-        p++;
-    while (*p != '\0' && (to_the_end || *p != (v->quoted ? '"' : ' '))) {
-        size_t n = strcspn(p, v->quoted ? (to_the_end ? "%" : "\"%") : " %");
-
-        if (n > 0 || p[1] == '%') {
-            add(v, p, n > 0 ? n : 1);
-            v->literal = 1;
-            p += n > 0 ? n : 2;
-            continue;
-        }
-        p = read_conversion(p + 1, &c);
-        v->conversions++;
-        if (!add_argument(v, &c, a))
-            return NULL;
-    }
-    if (v->conversions == 0)
-        v->number = is_integer(v->text, v->n);
-    v->number =
-        v->number && !v->quoted && (v->conversions == 0 || !v->literal) && v->conversions <= 1;
-    if (!v->quoted && v->conversions == 1 && !v->literal && c.type == 's')
-        unescape(v);
-    return *p == '"' && v->quoted && !to_the_end ? p + 1 : p;
-}
+/* ---- fields ---- */
 
 static size_t key_length(const char *p)
 {
@@ -371,18 +157,18 @@ static size_t key_length(const char *p)
 
 void logline_fields(struct logline *l, const char *fmt, va_list ap)
 {
-    struct arguments a;
+    struct logvalue_args a;
 
     va_copy(a.list, ap);
     for (const char *p = fmt + strspn(fmt, " "); p != NULL && *p != '\0';) {
         size_t n = key_length(p);
         const char *key = n > 0 ? p : "text";
-        struct value v;
+        struct logvalue v;
 
         v.n = 0;
         v.conversions = 0;
         v.literal = v.number = v.cut = 0;
-        p = read_value(n > 0 ? p + n + 1 : p, &v, &a, n == 0);
+        p = logvalue_read(n > 0 ? p + n + 1 : p, &v, &a, n == 0);
         if (n > 0 || v.n > 0)
             put_field(l, key, n > 0 ? n : strlen(key), &v);
         if (p != NULL)
@@ -393,18 +179,17 @@ void logline_fields(struct logline *l, const char *fmt, va_list ap)
 
 void logline_string(struct logline *l, const char *key, struct view value)
 {
-    struct value v = { 0 };
+    struct logvalue v = { 0 };
 
-    add(&v, (const char *)value.p, value.n);
+    logvalue_add(&v, (const char *)value.p, value.n);
     put_field(l, key, strlen(key), &v);
 }
 
 void logline_uint(struct logline *l, const char *key, uint64_t value)
 {
-    struct value v = { 0 };
-    const struct conversion c = { .type = 'u' };
+    struct logvalue v = { 0 };
 
-    add_digits(&v, &c, value, 0);
+    logvalue_add_uint(&v, value);
     put_field(l, key, strlen(key), &v);
 }
 
