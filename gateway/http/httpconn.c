@@ -5,17 +5,15 @@
  */
 #include "httpconn.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "auth.h"
 #include "err.h"
+#include "gate.h"
 #include "httphead.h"
 #include "httpparse.h"
 #include "peer.h"
 #include "router.h"
 #include "server.h"
-#include "websocket.h"
+#include "waiting.h"
 
 enum {
     BODY_TOTAL = 10,      /* times the limit between two bytes: the limit of a whole body */
@@ -28,37 +26,6 @@ static const struct conn_limits conn_limits = { .output = 32 * 1024, .input = 16
 static uint64_t now_ms(const struct httpconn *h)
 {
     return loop_now_ms(h->server->loop);
-}
-
-static void waiting_add(struct httpconn *h)
-{
-    h->waiting = 1;
-    h->prev_waiting = NULL;
-    h->next_waiting = h->server->waiting;
-    if (h->next_waiting != NULL)
-        h->next_waiting->prev_waiting = h;
-    h->server->waiting = h;
-}
-
-static void waiting_remove(struct httpconn *h)
-{
-    if (!h->waiting)
-        return;
-    h->waiting = 0;
-    if (h->prev_waiting != NULL)
-        h->prev_waiting->next_waiting = h->next_waiting;
-    else
-        h->server->waiting = h->next_waiting;
-    if (h->next_waiting != NULL)
-        h->next_waiting->prev_waiting = h->prev_waiting;
-}
-
-struct request *request_find(struct server *s, uint64_t token)
-{
-    for (struct httpconn *h = s->waiting; h != NULL; h = h->next_waiting)
-        if (h->request.token == token)
-            return conn_ended(h->conn) ? NULL : &h->request;
-    return NULL;
 }
 
 static void body_release(struct httpconn *h)
@@ -156,69 +123,6 @@ static void start_body(struct httpconn *h, const struct http_head *head)
     }
 }
 
-/* For who opens the address in a browser, and for who forgot the prefix (which is not told). */
-static const char *not_found(const struct router *router, struct view path)
-{
-    const char *base = router_base(router);
-
-    if (view_equals(path, "/"))
-        return "Not Found: holdcell has no pages; give this address to a Jupyter client";
-    if (path.n < strlen(base) - 1 || memcmp(path.p, base, strlen(base) - 1) != 0)
-        return "Not Found: the routes of this server begin with its --base-url";
-    return "Not Found";
-}
-
-/* Route, right and size, before a byte of the body is read. Returns 0 or a status. */
-static int admit(struct httpconn *h, const struct http_head *head, struct err *e)
-{
-    int found = router_match(h->server->router, head->method, head->path, &h->match), status;
-    int options = view_equals(head->method, "OPTIONS");
-
-    if (options && view_equals(head->target, "*"))
-        return 0;
-    if (found == 404) {
-        err_set(e, HC_EPARSE, "%s", not_found(h->server->router, head->path));
-        return 404; /* before the token is asked for: clients probe for what is not there */
-    }
-    if (options)
-        return 0;
-    h->request.principal = (struct principal){ .role = ROLE_NOBODY };
-    h->request.proof = (struct proof){ .kind = PROOF_NONE };
-    status = (h->match.route->flags & ROUTE_PROBE) == ROUTE_PROBE
-                 ? 0
-                 : auth_check(h->server->auth, head, &h->arrival,
-                              h->match.route->flags & ROUTE_WEBSOCKET,
-                              h->match.route->flags & ROUTE_OPEN, &h->request.principal,
-                              &h->request.proof, e);
-    if (status != 0)
-        return status;
-    origin_principal(h->request.origin, h->request.principal.name);
-    if (found == 405) {
-        err_set(e, HC_EPARSE, "Method Not Allowed");
-        return 405;
-    }
-    if ((h->match.route->flags & ROUTE_ALL) && !principal_sees_all(&h->request.principal)) {
-        err_set(e, EPERM, "this tells of all principals: it is for '%s' and observers of '*'",
-                PRINCIPAL_DEFAULT);
-        return 403;
-    }
-    if (h->request.principal.role == ROLE_OBSERVER && !view_equals(head->method, "GET") &&
-        !view_equals(head->method, "HEAD")) {
-        err_set(e, EPERM, "an observer only reads");
-        return 403;
-    }
-    if (head->body != HTTP_BODY_NONE &&
-        (head->length > h->match.route->body_max || h->match.route->body_max == 0)) {
-        err_set(e, HC_ELIMIT, "the body may have at most %zu bytes", h->match.route->body_max);
-        return 413;
-    }
-    if (!tenant_enter(h, h->request.principal.name)) {
-        err_set(e, HC_ELIMIT, "too many requests and WebSockets of one principal at once");
-        return 503;
-    }
-    return 0;
-}
-
 static struct origin *origin_of(struct httpconn *h, const struct http_head *head)
 {
     const struct listener *l = h->listener;
@@ -238,7 +142,7 @@ static void head_complete(struct httpconn *h)
 {
     const struct http_head *head = httpparse_head(h->parse);
     struct err e = { 0 };
-    int status;
+    int status, options;
 
     h->request.head = head;
     h->request.token = ++h->server->next_token;
@@ -247,8 +151,13 @@ static void head_complete(struct httpconn *h)
     h->keep = head->keep_alive != 0;
     h->minor = head->minor == 1;
     h->head_only = view_equals(head->method, "HEAD");
-    status = admit(h, head, &e);
-    if (status != 0 || view_equals(head->method, "OPTIONS")) {
+    options = view_equals(head->method, "OPTIONS");
+    status = gate_admit(h, head, &e);
+    if (status == 0 && !options && !tenant_enter(h, h->request.principal.name)) {
+        err_set(&e, HC_ELIMIT, "too many requests and WebSockets of one principal at once");
+        status = 503;
+    }
+    if (status != 0 || options) {
         if (head->body != HTTP_BODY_NONE)
             h->keep = 0; /* the body is not read: nothing behind it can be found */
         if (status != 0)

@@ -23,7 +23,7 @@ enum httpconn_state {
     HTTPCONN_OVER,    /* the last answer is given */
 };
 
-/* Private to httpconn.c, answer.c and server.c. */
+/* Private to httpconn.c, gate.c, waiting.c, answer.c and server.c. */
 struct httpconn {
     struct request request;
     struct server *server; /* borrowed */

@@ -1,7 +1,5 @@
 #include "sessions.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "culling.h"
