@@ -8,18 +8,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "audit.h"
+#include "auditfetch.h"
 #include "err.h"
 #include "front.h"
 #include "gateway_settings.h"
 #include "health.h"
 #include "kernelspec.h"
 #include "launchclient.h"
-#include "launchmsg.h"
 #include "log.h"
 #include "loop.h"
 #include "metrics.h"
@@ -31,9 +29,7 @@
 
 enum {
     END_MAX_MS = 9000, /* of an orderly end; who waits for us gives 10 s */
-    SETTINGS_TRIES = 200,
-    SETTINGS_PAUSE_NS = 5000000,
-    LOOK_MS = 1000, /* between two looks at disk and kernelspecs */
+    LOOK_MS = 1000,    /* between two looks at disk and kernelspecs */
 };
 
 struct gateway {
@@ -49,6 +45,7 @@ struct gateway {
     uint64_t settings_version;        /* in force */
     struct loop_poll *signals;
     struct prespawn prespawn;
+    struct auditfetch audit_file;
     int signal_fd;
     struct loop_timer *late;
     int adopting, adopted, stopping, front_done, sessions_done;
@@ -133,43 +130,20 @@ static void begin_end(struct gateway *g)
 
 static void on_adopted(void *arg);
 
-static void adopt(struct gateway *g)
+static void adopt(void *arg)
 {
+    struct gateway *g = arg;
+
     if (!g->adopting)
         sessions_adopt(g->sessions, on_adopted, g);
     g->adopting = 1;
-}
-
-/* Without the file the gateway serves all the same, not ready, or refuses what must be audited. */
-static void on_audit_file(void *arg, uint64_t token, struct launch_answer *a)
-{
-    struct gateway *g = arg;
-    struct err e = { 0 };
-
-    (void)token;
-    if (a->error != 0)
-        err_set(&e, a->error, "%s", a->text);
-    else if (a->fd_count != 1)
-        err_set(&e, HC_EPARSE, "no descriptor");
-    else if (audit_take_file(take_fd(&a->fds[0]), &e) == 0)
-        log_info("audit_file_open", "%s", "");
-    if (e.code != 0)
-        log_error("audit_file", "error=\"%s\"", e.msg);
-    adopt(g);
-}
-
-static int ask_audit_file(struct gateway *g, struct err *e)
-{
-    const struct launch_audit body = { 0 };
-
-    return launchclient_ask(g->launcher, LAUNCH_AUDIT, &body, NULL, 0, on_audit_file, g, 0, e);
 }
 
 static void reopen_audit_file(struct gateway *g)
 {
     struct err e = { 0 };
 
-    if (audit_on() && ask_audit_file(g, &e) < 0)
+    if (audit_on() && auditfetch_start(&g->audit_file, &e) < 0)
         log_error("audit_file", "error=\"%s\"", e.msg);
 }
 
@@ -327,19 +301,6 @@ static int watch_signals(struct gateway *g, struct err *e)
     return g->signal_fd < 0 ? err_sys(e, errno, "make a signalfd") : 0;
 }
 
-/* Half a page is being written at this moment, which takes far less than the wait. */
-static int read_settings(struct gateway *g, struct err *e)
-{
-    int rc = -EAGAIN;
-
-    for (int i = 0; i < SETTINGS_TRIES && rc == -EAGAIN; i++) {
-        if (i > 0)
-            nanosleep(&(struct timespec){ .tv_nsec = SETTINGS_PAUSE_NS }, NULL);
-        rc = gateway_settings_read(g->args.settings_fd, &g->settings, e);
-    }
-    return rc;
-}
-
 static int start(struct gateway *g, struct err *e)
 {
     int rc = harden(e);
@@ -347,7 +308,7 @@ static int start(struct gateway *g, struct err *e)
     if (rc == 0)
         rc = watch_signals(g, e);
     if (rc == 0)
-        rc = read_settings(g, e);
+        rc = gateway_settings_await(g->args.settings_fd, &g->settings, e);
     if (rc == 0)
         log_setup("gateway", g->settings.log_format, g->settings.log_level);
     if (rc < 0)
@@ -372,7 +333,8 @@ static int start(struct gateway *g, struct err *e)
     metrics_add(METRIC_GATEWAY_RESTARTS, 0, 0, 0, g->args.restarts);
     if (g->settings.audit) {
         audit_start(g->loop, g->settings.audit_required);
-        return ask_audit_file(g, e);
+        g->audit_file = (struct auditfetch){ .launcher = g->launcher, .answered = adopt, .arg = g };
+        return auditfetch_start(&g->audit_file, e);
     }
     adopt(g);
     return 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "err.h"
 #include "kernelspec.h"
@@ -15,6 +16,7 @@
 #include "version.h"
 
 enum { PRESPAWN_MAX = 1000 };
+enum { TRIES = 200, PAUSE_NS = 5000000 };
 enum { ORPHAN_S = 600 }; /* a gateway is back after seconds, or not without help */
 
 static int read_page(int fd, struct buf *out, struct err *e)
@@ -285,6 +287,18 @@ int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e)
         gateway_settings_free(&s);
     else
         *ret = s;
+    return rc;
+}
+
+int gateway_settings_await(int fd, struct gateway_settings *ret, struct err *e)
+{
+    int rc = -EAGAIN;
+
+    for (int i = 0; i < TRIES && rc == -EAGAIN; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+        rc = gateway_settings_read(fd, ret, e);
+    }
     return rc;
 }
 

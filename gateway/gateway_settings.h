@@ -27,6 +27,9 @@ struct gateway_settings {
 
 /* -EAGAIN while the supervisor writes: it tells when it is done (SIGHUP). */
 int gateway_settings_read(int fd, struct gateway_settings *ret, struct err *e) MUST_CHECK;
+/* For the start: half a page is being written at this moment, which takes far less than
+ * this waits. */
+int gateway_settings_await(int fd, struct gateway_settings *ret, struct err *e) MUST_CHECK;
 /* The same from a blob that is in memory. */
 int gateway_settings_parse(struct view blob, struct gateway_settings *ret,
                            struct err *e) MUST_CHECK;
