@@ -3,25 +3,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "err.h"
 #include "hex.h"
 #include "jsonscan.h"
+#include "timestamp.h"
 
 enum { DIGEST_BYTES = 32 };
 
 static void add_time(struct auditline *l, uint64_t realtime_us)
 {
-    time_t seconds = (time_t)(realtime_us / 1000000);
-    struct tm tm = { 0 };
-    char date[32], text[48];
+    char text[TIMESTAMP_TEXT];
 
-    gmtime_r(&seconds, &tm);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, sizeof text, "%.19s.%06uZ", date, (unsigned)(realtime_us % 1000000));
+    timestamp_format(realtime_us, text);
     auditline_string(l, "ts", text);
 }
 

@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "logvalue.h"
+#include "timestamp.h"
 
 enum {
     KEY_MAX = 64,
@@ -197,13 +197,9 @@ void logline_uint(struct logline *l, const char *key, uint64_t value)
 
 static void put_time(struct logline *l, uint64_t realtime_us)
 {
-    time_t seconds = (time_t)(realtime_us / 1000000);
-    struct tm tm = { 0 };
-    char date[32], text[48];
+    char text[TIMESTAMP_TEXT];
 
-    gmtime_r(&seconds, &tm);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, sizeof text, "%.19s.%06uZ", date, (unsigned)(realtime_us % 1000000));
+    timestamp_format(realtime_us, text);
     logline_string(l, "ts", view_cstr(text));
 }
 

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "err.h"
 #include "httphead.h"
@@ -14,19 +13,9 @@
 #include "kernel.h"
 #include "request.h"
 #include "sessions.h"
+#include "timestamp.h"
 
 enum { DOCUMENT_MAX = 1024 * 1024, PERMISSIONS_MAX = 8192 };
-
-void timestamp_format(uint64_t realtime_us, char out[TIMESTAMP_TEXT])
-{
-    time_t seconds = (time_t)(realtime_us / 1000000);
-    struct tm tm = { 0 };
-    char date[24];
-
-    gmtime_r(&seconds, &tm);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out, TIMESTAMP_TEXT, "%.19s.%06uZ", date, (unsigned)(realtime_us % 1000000));
-}
 
 void api_version(struct request *r, void *arg)
 {

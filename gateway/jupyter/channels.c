@@ -21,6 +21,7 @@
 #include "pending.h"
 #include "request.h"
 #include "server.h"
+#include "timestamp.h"
 #include "websocket.h"
 #include "wschannel.h"
 #include "wshandshake.h"

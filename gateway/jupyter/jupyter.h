@@ -67,10 +67,6 @@ struct kernel *jupyter_kernel(struct request *r, const struct jupyter *j);
 /* Writes the model of a kernel as one JSON value. */
 void kernel_write(struct jsonwrite *w, const struct kernel *k);
 
-#define TIMESTAMP_TEXT 28 /* "2026-01-02T03:04:05.000006Z" and a NUL */
-/* Always six digits: clients parse with a fixed pattern (jupyter-wire.md T1). */
-void timestamp_format(uint64_t realtime_us, char out[TIMESTAMP_TEXT]);
-
 /* 1 when there is nothing but white space: a body like that counts as none. */
 int blank_text(const void *text, size_t n);
 

@@ -10,6 +10,7 @@
 #include "pending.h"
 #include "request.h"
 #include "sessions.h"
+#include "timestamp.h"
 
 enum { DOCUMENT_MAX = 16 * 1024 * 1024, LOCATION_MAX = 1000 };
 

@@ -1,14 +1,13 @@
 #include "ownmsg.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "err.h"
 #include "jmsg.h"
 #include "jsonwrite.h"
 #include "loop.h"
 #include "random.h"
+#include "timestamp.h"
 
 void ownmsg_header(struct buf *out, const char *type, const char *session, char ret_id[OWNMSG_ID])
 {
@@ -18,15 +17,10 @@ void ownmsg_header(struct buf *out, const char *type, const char *session, char 
 void ownmsg_header_to(struct buf *out, const char *type, const char *session, const char *subshell,
                       char ret_id[OWNMSG_ID])
 {
-    char id[OWNMSG_ID], date[64], second[32];
-    uint64_t now = clock_realtime_us();
-    time_t t = (time_t)(now / 1000000);
-    struct tm tm;
+    char id[OWNMSG_ID], date[TIMESTAMP_TEXT];
 
     random_text(id, OWNMSG_ID - 1);
-    gmtime_r(&t, &tm);
-    strftime(second, sizeof second, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(date, sizeof date, "%s.%06uZ", second, (unsigned)(now % 1000000));
+    timestamp_format(clock_realtime_us(), date);
     struct jmsg_own own = {
         .msg_id = view_cstr(id),
         .msg_type = view_cstr(type),

@@ -1,4 +1,4 @@
-/* Timestamps of models: clients parse them with a fixed pattern. */
+/* Timestamps: clients parse them with a fixed pattern. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "jupyter.h"
+#include "timestamp.h"
 
 static void six_digits_follow_the_point_whatever_they_are(void **state)
 {
