@@ -16,7 +16,10 @@
 
 #define SLOT_TABLE "/run/holdcell/instances"
 
-enum { DYING_MS = 10000, NAP_MS = 50 };
+enum {
+    SETTLE_MS = 15000, /* of what a dead server left, or of a keeper that ends: its sandboxes go */
+    NAP_MS = 50,
+};
 
 /* Makes path and its missing parents; mode is that of the last one. */
 static int make_directories(const char *path, mode_t mode, struct err *e)
@@ -82,7 +85,8 @@ static int write_holder(int fd, pid_t pid, const char *more, struct err *e)
     char text[PATH_MAX + 32];
     int n = snprintf(text, sizeof text, "pid %d\n%s\n", (int)pid, more);
 
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+    /* In this order it is never empty: somebody may look now. */
+    if (pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
         return err_sys(e, errno, "write lock file");
     return 0;
 }
@@ -152,8 +156,9 @@ int instance_hand_to(const struct instance *i, pid_t pid, struct err *e)
     return write_holder(i->state_fd, pid, slot, e);
 }
 
-/* The holder is dead: what it left ends in a moment, with the lock. */
-static int is_dying(const char *holder)
+/* The holder is dead, and what it left ends in a moment, with the lock; or it is the keeper
+ * that closed its door while we came: it ends, is kept again, or has another server now. */
+static int will_change(const char *holder, pid_t left)
 {
     int pid = 0;
 
@@ -161,7 +166,9 @@ static int is_dying(const char *holder)
         return 0;
     autoclose int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd p = { .fd = pidfd, .events = POLLIN }; /* readable: dead, but not reaped */
-    return pidfd < 0 ? errno == ESRCH : poll(&p, 1, 0) > 0;
+    if (pidfd < 0)
+        return errno == ESRCH;
+    return pid == left || poll(&p, 1, 0) > 0;
 }
 
 /* Returns 1 when the lock is ours, 0 when i->keeper is there. */
@@ -174,16 +181,17 @@ static int take_state(struct instance *i, struct err *e)
         if (rc != 0)
             return rc;
         rc = takeover_open(i->state_dir_fd, &i->keeper, e);
-        if (rc == -EBUSY)
-            break;
-        if (rc != 0)
-            return rc < 0 ? (err_wrap(e,
-                                      "kernels are kept in '%.80s' and cannot be taken over "
-                                      "(`holdcell stop` ends them)",
-                                      i->state_dir),
-                             rc)
-                          : 0;
-        if (waited >= DYING_MS || !is_dying(holder))
+        if (rc == 1)
+            return 0;
+        if (rc < 0 && rc != -EBUSY) {
+            err_wrap(e,
+                     "kernels are kept in '%.80s' and cannot be taken over "
+                     "(`holdcell stop` ends them)",
+                     i->state_dir);
+            return rc;
+        }
+        /* Busy: who takes them over may be dying itself, or fail and leave them to us. */
+        if (waited >= SETTLE_MS || (rc == 0 && !will_change(holder, i->keeper.pid)))
             break;
         poll(NULL, 0, NAP_MS);
     }

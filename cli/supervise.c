@@ -86,6 +86,14 @@ static int start_launcher(struct supervisor *s)
     return 0;
 }
 
+static void name_holder(const struct supervisor *s, pid_t pid)
+{
+    struct err e = { 0 };
+
+    if (instance_hand_to(s->plan->instance, pid, &e) < 0)
+        log_warn("lock_file", "text=\"%s\"", e.msg);
+}
+
 /* The keeper of an earlier server's kernels is the launcher from now on. */
 static int adopt_launcher(struct supervisor *s)
 {
@@ -103,15 +111,17 @@ static int adopt_launcher(struct supervisor *s)
     for (unsigned i = 0; i < more; i++)
         fds[KEEPER_MORE_FD + i] = from[SUPERVISE_MORE + i];
     s->started_ms = now_ms();
+    /* Before the keeper closes its door: when we are killed right behind that, who comes next
+     * finds a dead holder, and waits for what follows. */
+    name_holder(s, getpid());
     if (takeover_attach(t, s->plan->argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
         log_error("not_taken_over", "text=\"%s\"", e.msg);
+        name_holder(s, t->pid);
         return -1;
     }
     s->control = take_ptr(t->link);
     s->launcher_pidfd = take_fd(&t->pidfd);
     s->launcher = t->pid;
-    if (instance_hand_to(s->plan->instance, getpid(), &e) < 0)
-        log_warn("lock_file", "text=\"%s\"", e.msg);
     log_info("launcher_taken_over", "pid=%d", (int)s->launcher);
     return 0;
 }
@@ -197,10 +207,7 @@ static void begin_stop(struct supervisor *s, int status)
 
 static void told_kept(struct supervisor *s, const struct keeper_count *body)
 {
-    struct err e = { 0 };
-
-    if (instance_hand_to(s->plan->instance, s->launcher, &e) < 0)
-        log_warn("lock_file", "text=\"%s\"", e.msg);
+    name_holder(s, s->launcher);
     log_info("kernels_kept", "sessions=%u keeper=%d", body->sessions, (int)s->launcher);
     if (!s->stopping && body->failed)
         log_error("gateway_does_not_start", "note=\"the kernels stay kept\"");

@@ -13,10 +13,7 @@
 #include "err.h"
 #include "keepermsg.h"
 
-enum {
-    ANSWER_MS = 10000,
-    END_MS = 15000, /* of a keeper that ends: the last of its sandboxes goes */
-};
+enum { ANSWER_MS = 10000 };
 
 /* 1: connected; 0: nobody listens. */
 static int connect_keeper(int state_dir_fd, int *ret, struct err *e)
@@ -96,14 +93,6 @@ static int hear(struct takeover *t, unsigned verb, void *ret_body, struct link_p
     return msg_decode(spec, &ret->head, ret->bytes, ret_body, e);
 }
 
-/* It ended while we came: its locks are free when it is gone. */
-static void wait_for_end(int pidfd)
-{
-    struct pollfd p = { .fd = pidfd, .events = POLLIN };
-
-    (void)!poll(&p, 1, END_MS);
-}
-
 static int say_hello(struct takeover *t, struct err *e)
 {
     struct keeper_hello body = { .version = KEEPER_VERSION };
@@ -141,10 +130,11 @@ int takeover_open(int state_dir_fd, struct takeover *ret, struct err *e)
         *ret = t;
         return 1;
     }
-    if (rc == -HC_EGONE)
-        wait_for_end(t.pidfd);
     takeover_close(&t);
-    return rc == -HC_EGONE ? 0 : rc;
+    if (rc != -HC_EGONE)
+        return rc;
+    ret->pid = t.pid;
+    return 0;
 }
 
 int takeover_attach(struct takeover *t, char *const *argv, const int *fds, unsigned fd_count,

@@ -25,8 +25,9 @@ struct takeover {
 #define TAKEOVER_NONE \
     ((struct takeover){ .pidfd = -1, .state_fd = -1, .slot_fd = -1, .dir_fd = -1 })
 
-/* 1 when a keeper said hello; 0 when there is none, or it has just ended; -EBUSY when
- * somebody else takes it over. Until takeover_attach() all stays as it is. */
+/* 1 when a keeper said hello; 0 when there is none, or when it closed its door while we
+ * came: ret->pid is its number then. -EBUSY when somebody else takes it over. Until
+ * takeover_attach() all stays as it is. */
 int takeover_open(int state_dir_fd, struct takeover *ret, struct err *e) MUST_CHECK;
 /* argv: as of a launcher; fds in the order of enum keeper_attach_fd. */
 int takeover_attach(struct takeover *t, char *const *argv, const int *fds, unsigned fd_count,

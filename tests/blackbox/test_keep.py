@@ -357,6 +357,64 @@ def test_a_server_that_is_killed_while_it_takes_over_leaves_a_usable_state(kept,
     assert value(heir, new, "y") == "1"
 
 
+def naps(server):
+    """Its process waits for a while, and for nothing else."""
+    return read(f"/proc/{server.proc.pid}/syscall").split()[1:3] == ["0x0", "0x0"]
+
+
+@pytest.fixture
+def slow_heir(kept, tmp_path):
+    """Factory: (a server that is taking over, its audit file): it waits for that file's lock, a little while only."""
+    path = tmp_path / "audit"
+    with open(path, "wb") as f:
+        fcntl.lockf(f, fcntl.LOCK_EX)
+
+        def make(s):
+            h = kept.heir(s, "--audit-log", str(path)).spawn()
+            fds, slot = f"/proc/{h.proc.pid}/fd", f"/run/holdcell/instances/{s.last_slot}"
+            wait_for(lambda: any(os.path.realpath(os.path.join(fds, fd)) == slot for fd in os.listdir(fds)))
+            return h, f
+        yield make
+
+
+def stopped_with_x(kept):
+    """A server that has ended and keeps a kernel with x == 41; (server, id of the kernel)."""
+    s = kept()
+    kid, _ = kernel_with(s, "x = 41")
+    s.last_slot = s.slot()
+    assert s.stop() == 0
+    return s, kid
+
+
+def test_a_server_that_comes_while_another_takes_over_and_dies_gets_them(kept, slow_heir):
+    s, kid = stopped_with_x(kept)
+    h, _ = slow_heir(s)
+    heir = kept.heir(s).spawn()
+    wait_for(lambda: naps(heir) or heir.proc.poll() is not None)
+    h.proc.kill()
+    wait_for(lambda: heir.proc.poll() is not None or heir.answers())
+    assert value(heir, kid, "x + 1") == "42"
+
+
+def test_a_server_that_comes_when_one_died_right_behind_its_takeover_waits_for_the_end(kept, slow_heir):
+    s, kid = stopped_with_x(kept)
+    keeper = s.keeper()
+    h, audit = slow_heir(s)
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        fcntl.lockf(audit, fcntl.LOCK_UN)
+        wait_for(lambda: read(f"/proc/{h.proc.pid}/syscall").split()[2:3] == ["0x1"])    # for the keeper's answer
+        h.proc.send_signal(signal.SIGSTOP)      # it will not read it
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    wait_for(h.answers)                         # by its gateway: from here on they are its kernels
+    h.proc.kill()
+    heir = kept.heir(s).start()
+    assert not alive(keeper) and heir.request("GET", "/api/kernels").json() == []
+    new, _ = kernel_with(heir, "y = 1")
+    assert value(heir, new, "y") == "1"
+
+
 @pytest.mark.full
 def test_a_server_that_took_over_and_is_killed_ends_them(kept):
     s = kept()
