@@ -13,8 +13,8 @@ enum {
 };
 
 enum {
-    WATCH_AGAIN = 1, /* interrupt the kernel again */
-    WATCH_REOPENED = 2
+    WATCH_AGAIN = 1,   /* interrupt the kernel again */
+    WATCH_RELEASE = 2, /* a seat may send again: it has a new socket, or fewer requests are open */
 };
 
 static int is_open_run(const struct query *q)
@@ -38,7 +38,7 @@ static void reconnect(struct kernel *k, const struct query *lost, struct seat *s
 
 /* A doubtful run was lost when the kernel does not take it though it has nothing else
  * to do. */
-static void watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
+static int watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
 {
     int works = 0;
 
@@ -56,7 +56,9 @@ static void watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
         kernel_tell_idle(k, q->header);
         kernel_run_ended(k, q);
         queries_settle(k->queries, q);
+        return WATCH_RELEASE;
     }
+    return 0;
 }
 
 /* An inspect_request, say, that ended without a reply: too large, or a kernel that
@@ -64,18 +66,16 @@ static void watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
 static int watch_unanswered(struct kernel *k, struct query *q, uint64_t now)
 {
     struct seat *s = seat_by_number(k, q->seat);
-    int stuck = 0;
 
     if (now - q->idle_ms < NO_ANSWER_MS)
         return 0;
     q->replied = 1;
     kernel_tell_reply(k, q, "ReplyLost", "the kernel ended the request without a reply");
-    if (s != NULL && k->phase == KERNEL_ALIVE && s->dealers[q->channel].socket != NULL)
-        stuck = zsocket_is_stuck(s->dealers[q->channel].socket);
-    if (stuck)
+    if (s != NULL && k->phase == KERNEL_ALIVE && s->dealers[q->channel].socket != NULL &&
+        zsocket_is_stuck(s->dealers[q->channel].socket))
         reconnect(k, q, s);
     queries_settle(k->queries, q);
-    return stuck ? WATCH_REOPENED : 0;
+    return WATCH_RELEASE;
 }
 
 /* ---- each run ---- */
@@ -88,10 +88,9 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         q->run.first_end_ms = k->iopub_ms;
     if (kernel_run_is_lost(q, now)) {
         kernel_end_lost(k, q);
-        return 0;
+        return WATCH_RELEASE;
     }
     enum run_due due = run_check(&q->run, now);
-    int todo = 0;
 
     if (due == RUN_INTERRUPT_AGAIN) {
         /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
@@ -107,10 +106,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
                           q->inherited ? kernel_lost_text
                                        : "the kernel ended the cell without a reply");
         struct seat *s = seat_by_number(k, q->seat);
-        if (q->run.state == RUN_LOST && !q->inherited && s != NULL && k->phase == KERNEL_ALIVE) {
+        if (q->run.state == RUN_LOST && !q->inherited && s != NULL && k->phase == KERNEL_ALIVE)
             reconnect(k, q, s);
-            todo = WATCH_REOPENED;
-        }
     }
     if (!q->idle) {
         q->idle = 1;
@@ -119,7 +116,7 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     }
     kernel_run_ended(k, q);
     queries_settle(k->queries, q);
-    return todo;
+    return WATCH_RELEASE;
 }
 
 static void on_watch(void *arg)
@@ -131,7 +128,7 @@ static void on_watch(void *arg)
     for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
         next = queries_next(k->queries, q);
         if (is_open_run(q) && q->doubtful)
-            watch_doubtful(k, q, now);
+            todo |= watch_doubtful(k, q, now);
         else if (is_open_run(q))
             todo |= watch_one(k, q, now);
         else if (query_lacks_answer(q))
@@ -141,8 +138,8 @@ static void on_watch(void *arg)
     kernel_inheritance_done(k);
     if ((todo & WATCH_AGAIN) && k->phase == KERNEL_ALIVE)
         kernel_send_interrupt(k);
-    if (todo & WATCH_REOPENED)
-        seats_release(k); /* what the broken connection did not take; this adds queries */
+    if (todo & WATCH_RELEASE)
+        seats_release(k); /* this adds queries */
     if (queries_runs(k->queries) > 0 || unanswered)
         return;
     k->run_timer = loop_timer_close(k->run_timer);

@@ -112,3 +112,14 @@ def test_a_message_that_a_client_cannot_take_comes_once(shared, kernel):
     with Channels(shared, kid, c.sid) as again:
         run = again.finish(msg_id)
         assert run.of("display_data") == [] and run.text == "rest\n" and run.status == "ok"
+
+
+def test_cells_beyond_those_that_one_client_may_have_open_go_on_when_time_ends_the_others(shared, kernel):
+    with Channels(shared, kernel("python3")) as c:
+        assert c.run("k = get_ipython().kernel; tell, k._publish_status = k._publish_status, lambda *a, **kw: None")
+        cells = [c.start(str(i)) for i in range(1024)]      # their ends are not told: the gateway waits for a while
+        last = c.start("k._publish_status = tell")
+        run = c.finish(last)
+        assert run.status == "ok"
+        assert {m["parent_header"]["msg_id"] for m in c.seen if m["header"]["msg_type"] == "execute_reply"} > set(cells)
+        assert c.run("1 + 1").result == "2"
