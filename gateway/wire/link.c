@@ -71,11 +71,16 @@ static void nudge(void *arg)
 {
     struct link *l = arg;
 
+    int unasked = 0;
+
     l->timer = loop_timer_close(l->timer);
     for (enum link_own i = 0; i < LINK_OWN_COUNT; i++) {
         if (!l->own[i].asked)
             l->own[i].asked = link_ask(l, i, "kernel_info_request", VIEW_STR("{}"), NULL) == 0;
+        unasked |= !l->own[i].asked;
     }
+    if (unasked) /* no answer of it will come to ask again */
+        l->timer = loop_timer_start(l->loop, NUDGE_AGAIN_MS, 0, nudge, l);
 }
 
 int link_take(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
@@ -260,6 +265,7 @@ static void reopen_sub(void *arg)
     struct zsocket *old = l->sub;
     if (open_sub(l, &e) < 0) {
         log_error("iopub_reopen", "error=\"%s\"", e.msg);
+        l->reopen = loop_timer_start(l->loop, REOPEN_MS, 0, reopen_sub, l);
         return;
     }
     /* DEALERs go on behind the new one. */

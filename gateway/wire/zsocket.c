@@ -38,12 +38,14 @@ void zsocket_unmark(struct zsocket *s)
 
 int zsocket_events(void *zmq)
 {
-    int events = 0;
+    int events = 0, rc;
     size_t n = sizeof events;
 
-    if (zmq_getsockopt(zmq, ZMQ_EVENTS, &events, &n) < 0)
-        return 0;
-    return events;
+    /* A signal may come behind the edge that it has eaten: asked until there is an answer. */
+    do
+        rc = zmq_getsockopt(zmq, ZMQ_EVENTS, &events, &n);
+    while (rc < 0 && errno == EINTR);
+    return rc < 0 ? 0 : events;
 }
 
 /* ---- one socket ---- */
