@@ -10,8 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +19,7 @@
 #include "err.h"
 #include "instance.h"
 #include "keepermsg.h"
+#include "launcherproc.h"
 #include "log.h"
 #include "reload.h"
 #include "spawn.h"
@@ -39,10 +38,7 @@ static const unsigned backoff_ms[] = { 0, 100, 500, 1000, 2000, 5000 };
 struct supervisor {
     const struct supervise_plan *plan;
     int signal_fd;
-    pid_t launcher;       /* 0 while none runs */
-    int launcher_pidfd;   /* owned; of one that is no child of ours (a keeper), else -1 */
-    struct link *control; /* owned: to the launcher; NULL while none runs */
-    int ended_well;       /* it said so */
+    struct launcherproc launcher;
     int ready, stopping, status;
     int keeping, kept;  /* KEEP was said; KEPT was answered */
     int hangup_ignored; /* by nohup(1) */
@@ -59,90 +55,12 @@ static uint64_t now_ms(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-static int start_launcher(struct supervisor *s)
-{
-    struct err e = { 0 };
-    int fds[SUPERVISE_FDS_MAX], sockets[2], pid;
-
-    s->started_ms = now_ms();
-    memcpy(fds, s->plan->fds, sizeof fds);
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets) < 0) {
-        pid = err_sys(&e, errno, "socketpair");
-    } else {
-        fds[SUPERVISE_CONTROL] = sockets[1];
-        pid = spawn_program(s->plan->argv, fds, s->plan->fd_count, &e);
-        close(sockets[1]);
-    }
-    if (pid < 0) {
-        if (fds[SUPERVISE_CONTROL] >= 0)
-            close(sockets[0]);
-        log_error("launcher_not_started", "text=\"%s\"", e.msg);
-        return pid;
-    }
-    s->control = link_new(sockets[0]);
-    s->launcher = pid;
-    s->ended_well = 0;
-    log_info("launcher_started", "pid=%d", pid);
-    return 0;
-}
-
-static void name_holder(const struct supervisor *s, pid_t pid)
-{
-    struct err e = { 0 };
-
-    if (instance_hand_to(s->plan->instance, pid, &e) < 0)
-        log_warn("lock_file", "text=\"%s\"", e.msg);
-}
-
-/* The keeper of an earlier server's kernels is the launcher from now on. */
-static int adopt_launcher(struct supervisor *s)
-{
-    struct takeover *t = &s->plan->instance->keeper;
-    const int *from = s->plan->fds;
-    int fds[SUPERVISE_FDS_MAX] = {
-        [KEEPER_LISTEN_FD] = from[SUPERVISE_LISTEN],
-        [KEEPER_SETTINGS_FD] = from[SUPERVISE_SETTINGS],
-        [KEEPER_READY_FD] = from[SUPERVISE_READY],
-        [KEEPER_STDERR_FD] = STDERR_FILENO,
-    };
-    unsigned more = s->plan->fd_count - SUPERVISE_MORE;
-    struct err e = { 0 };
-
-    for (unsigned i = 0; i < more; i++)
-        fds[KEEPER_MORE_FD + i] = from[SUPERVISE_MORE + i];
-    s->started_ms = now_ms();
-    /* Before the keeper closes its door: when we are killed right behind that, who comes next
-     * finds a dead holder, and waits for what follows. */
-    name_holder(s, getpid());
-    if (takeover_attach(t, s->plan->argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
-        log_error("not_taken_over", "text=\"%s\"", e.msg);
-        name_holder(s, t->pid);
-        return -1;
-    }
-    s->control = take_ptr(t->link);
-    s->launcher_pidfd = take_fd(&t->pidfd);
-    s->launcher = t->pid;
-    log_info("launcher_taken_over", "pid=%d", (int)s->launcher);
-    return 0;
-}
-
-/* A child that is not reaped keeps its number; a keeper need not. */
-static void signal_launcher(const struct supervisor *s, int signo)
-{
-    if (s->launcher_pidfd >= 0)
-        syscall(SYS_pidfd_send_signal, s->launcher_pidfd, signo, NULL, 0);
-    else if (s->launcher > 0)
-        kill(s->launcher, signo);
-}
-
 /* status: of wait(2). */
 static void launcher_ended(struct supervisor *s, int status)
 {
     int clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
-    s->launcher = 0;
-    closep(&s->launcher_pidfd);
-    s->control = link_free(s->control);
+    launcherproc_ended(&s->launcher);
     s->ended_ms = now_ms();
     if (s->ended_ms - s->started_ms >= HEALTHY_MS)
         s->deaths = 0;
@@ -168,10 +86,10 @@ static void reap(struct supervisor *s)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
-        if (pid == s->launcher)
+        if (pid == s->launcher.pid)
             launcher_ended(s, status);
         else if (reload_reaped(s->plan->reload, pid, status))
-            signal_launcher(s, SIGHUP); /* it passes the word on to the gateway */
+            launcherproc_signal(&s->launcher, SIGHUP); /* it passes the word on to the gateway */
     }
 }
 
@@ -179,12 +97,12 @@ static void say_keep(struct supervisor *s)
 {
     const struct keeper_count body = { 0 };
 
-    link_post(s->control, keeper_request_spec(KEEPER_KEEP), 1, 0, &body, NULL, 0);
+    link_post(s->launcher.control, keeper_request_spec(KEEPER_KEEP), 1, 0, &body, NULL, 0);
 }
 
 static void begin_stop(struct supervisor *s, int status)
 {
-    if (s->stopping && s->keeping && s->control != NULL) {
+    if (s->stopping && s->keeping && s->launcher.control != NULL) {
         say_keep(s); /* a second signal: it kills its gateway; the kernels stay */
         return;
     }
@@ -196,19 +114,19 @@ static void begin_stop(struct supervisor *s, int status)
     s->status = status;
     s->stop_by_ms = now_ms() + STOP_MS;
     /* A server that does not come up ends no kernels of an earlier one. */
-    s->keeping = s->plan->keep || (s->launcher_pidfd >= 0 && !s->ready);
-    if (s->keeping && s->control != NULL)
+    s->keeping = s->plan->keep || (s->launcher.pidfd >= 0 && !s->ready);
+    if (s->keeping && s->launcher.control != NULL)
         say_keep(s);
     else
-        signal_launcher(s, SIGTERM);
+        launcherproc_signal(&s->launcher, SIGTERM);
 }
 
 /* ---- what the launcher says ---- */
 
 static void told_kept(struct supervisor *s, const struct keeper_count *body)
 {
-    name_holder(s, s->launcher);
-    log_info("kernels_kept", "sessions=%u keeper=%d", body->sessions, (int)s->launcher);
+    launcherproc_name_holder(s->plan, s->launcher.pid);
+    log_info("kernels_kept", "sessions=%u keeper=%d", body->sessions, (int)s->launcher.pid);
     if (!s->stopping && body->failed)
         log_error("gateway_does_not_start", "note=\"the kernels stay kept\"");
     if (!s->stopping)
@@ -230,32 +148,32 @@ static void take_packet(struct supervisor *s, const struct link_packet *p)
     if (p->head.verb == KEEPER_KEPT)
         told_kept(s, &body.count);
     else if (p->head.verb == KEEPER_ENDED)
-        s->ended_well = body.count.failed == 0;
+        s->launcher.ended_well = body.count.failed == 0;
     if (p->head.verb != KEEPER_ERROR || !s->keeping)
         return;
     log_error("not_kept", "text=\"%.*s\"", (int)body.error.text.n, (const char *)body.error.text.p);
     s->keeping = 0;
     s->status = 1;
-    signal_launcher(s, SIGTERM);
+    launcherproc_signal(&s->launcher, SIGTERM);
 }
 
 static void read_control(struct supervisor *s)
 {
     struct link_packet p;
 
-    while (s->control != NULL && link_receive(s->control, &p) > 0) {
+    while (s->launcher.control != NULL && link_receive(s->launcher.control, &p) > 0) {
         take_packet(s, &p);
         link_packet_close(&p);
     }
-    if (s->control != NULL && link_broken(s->control) != NULL)
-        s->control = link_free(s->control); /* its end is told by its process */
+    if (s->launcher.control != NULL && link_broken(s->launcher.control) != NULL)
+        s->launcher.control = link_free(s->launcher.control); /* its end is told by its process */
 }
 
 /* A launcher that is no child cannot be reaped: what it said last is all we know. */
 static void keeper_ended(struct supervisor *s)
 {
     read_control(s);
-    launcher_ended(s, s->ended_well ? 0 : SIGKILL);
+    launcher_ended(s, s->launcher.ended_well ? 0 : SIGKILL);
 }
 
 static void read_signals(struct supervisor *s)
@@ -271,7 +189,7 @@ static void read_signals(struct supervisor *s)
                 reload_begin(s->plan->reload);
             /* A file was rotated: the gateway asks the launcher for the new one. */
             if (!s->stopping && s->plan->pass_hangup)
-                signal_launcher(s, SIGHUP);
+                launcherproc_signal(&s->launcher, SIGHUP);
         } else if (info.ssi_signo != SIGHUP || !s->hangup_ignored) {
             begin_stop(s, 0); /* SIGHUP of the kernel: the terminal is gone */
         }
@@ -320,7 +238,8 @@ static int restart(struct supervisor *s)
         return POLL_ORPHANS_MS;
     if (now < due)
         return (int)(due - now);
-    if (start_launcher(s) < 0) {
+    s->started_ms = now;
+    if (launcherproc_start(&s->launcher, s->plan) < 0) {
         s->ended_ms = now;
         s->deaths++;
     }
@@ -332,13 +251,13 @@ static int step(struct supervisor *s)
 {
     uint64_t now = now_ms();
 
-    if (s->launcher == 0)
+    if (s->launcher.pid == 0)
         return restart(s);
     if (s->stopping) {
         if (now < s->stop_by_ms)
             return (int)(s->stop_by_ms - now);
-        log_error("launcher_killed", "pid=%d reason=\"did not end in time\"", (int)s->launcher);
-        signal_launcher(s, SIGKILL);
+        log_error("launcher_killed", "pid=%d reason=\"did not end in time\"", (int)s->launcher.pid);
+        launcherproc_signal(&s->launcher, SIGKILL);
         s->stop_by_ms = now + STOP_MS;
         return STOP_MS;
     }
@@ -400,13 +319,13 @@ static int turn(struct supervisor *s)
     struct pollfd p[] = {
         { .fd = s->signal_fd, .events = POLLIN },
         { .fd = s->plan->ready_fd, .events = POLLIN },
-        { .fd = s->launcher_pidfd, .events = POLLIN },
-        { .fd = s->control != NULL ? link_fd(s->control) : -1,
-          .events = s->control != NULL ? link_events(s->control) : 0 },
+        { .fd = s->launcher.pidfd, .events = POLLIN },
+        { .fd = s->launcher.control != NULL ? link_fd(s->launcher.control) : -1,
+          .events = s->launcher.control != NULL ? link_events(s->launcher.control) : 0 },
     };
     int timeout = step(s);
 
-    if (s->launcher_pidfd != p[2].fd || (s->control == NULL) != (p[3].fd < 0))
+    if (s->launcher.pidfd != p[2].fd || (s->launcher.control == NULL) != (p[3].fd < 0))
         return 0; /* another launcher */
     if (poll(p, 4, timeout) < 0 && errno != EINTR) {
         log_error("supervisor", "poll=\"%s\"", strerror(errno));
@@ -415,7 +334,7 @@ static int turn(struct supervisor *s)
     if (p[1].revents & POLLIN)
         read_ready(s);
     if (p[3].revents & POLLOUT)
-        link_flush(s->control);
+        link_flush(s->launcher.control);
     if (p[3].revents & ~POLLOUT)
         read_control(s);
     if (p[2].revents & POLLIN)
@@ -427,7 +346,7 @@ static int turn(struct supervisor *s)
 
 int supervise(const struct supervise_plan *plan)
 {
-    struct supervisor s = { .plan = plan, .launcher_pidfd = -1 };
+    struct supervisor s = { .plan = plan, .launcher = LAUNCHERPROC_NONE };
     struct sigaction hangup;
     autoclose int signal_fd = open_signals();
 
@@ -439,15 +358,16 @@ int supervise(const struct supervise_plan *plan)
         log_error("supervisor", "text=\"%s\"", strerror(errno));
         return 1;
     }
-    if ((plan->instance->keeper.link != NULL ? adopt_launcher(&s) : start_launcher(&s)) < 0)
+    s.started_ms = now_ms();
+    if ((plan->instance->keeper.link != NULL ? launcherproc_adopt(&s.launcher, plan)
+                                             : launcherproc_start(&s.launcher, plan)) < 0)
         return 1;
-    while (!s.kept && (s.launcher != 0 || !s.stopping)) {
+    while (!s.kept && (s.launcher.pid != 0 || !s.stopping)) {
         if (turn(&s) < 0)
             return 1;
     }
     if (!s.kept)
         finish(&s);
-    s.control = link_free(s.control);
-    closep(&s.launcher_pidfd);
+    launcherproc_close(&s.launcher);
     return s.status;
 }
