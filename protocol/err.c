@@ -5,6 +5,8 @@
 #include <string.h>
 
 static void fill(struct err *e, int code, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+static void fill(struct err *e, int code, const char *fmt, va_list ap)
 {
     if (e == NULL)
         return;

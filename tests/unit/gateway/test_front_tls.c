@@ -128,7 +128,7 @@ static void requests_are_answered_on_one_connection(void **state)
         assert_true(answered(ssl));
     }
     for (size_t i = 0; i < sizeof GET - 1; i++)
-        assert_int_equal(SSL_write(ssl, GET + i, 1), 1);
+        assert_int_equal(SSL_write(ssl, &GET[i], 1), 1);
     assert_true(answered(ssl));
     hang_up_tls(ssl);
     harness_stop(h);
