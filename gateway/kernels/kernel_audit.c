@@ -111,17 +111,3 @@ void kernel_audit_run_unsent(struct seat *s, const char *state)
 {
     run_end_line(s->kernel, s->origin, queries_next_number(s->kernel->queries), state, 0);
 }
-
-/* The asker gets an answer, or it would wait for ever. */
-void kernel_refuse_run(struct seat *s, const struct jmsg *m, const struct err *e)
-{
-    struct query q = {
-        .seat = s->number, .channel = JMSG_SHELL, .type = "execute_request", .header = m->header
-    };
-    char line[320];
-
-    snprintf(line, sizeof line, "\n[holdcell] the cell was not run: %s\n", e->msg);
-    kernel_tell_stream(s->kernel, m->header, line);
-    kernel_tell_reply(s->kernel, &q, "NotAudited", e->msg);
-    kernel_tell_idle(s->kernel, m->header);
-}

@@ -377,7 +377,7 @@ int kernel_is_run(enum jmsg_channel channel, const struct jmsg_facts *f)
 
 /* Absent means allowed only where nothing of the user's says otherwise: kernels
  * take a missing allow_stdin as false. */
-static int stdin_allowed(const struct jmsg *m)
+int kernel_run_asks(const struct jmsg *m)
 {
     const char *const keys[] = { "allow_stdin" };
     struct jsonscan_value v;
@@ -414,7 +414,7 @@ void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct j
     copy(f->header.subshell_id, q.subshell, sizeof q.subshell);
     origin_make_span(q.span_id);
     q.is_run = kernel_is_run(channel, f);
-    q.allow_stdin = q.is_run ? stdin_allowed(m) : 1;
+    q.allow_stdin = q.is_run ? kernel_run_asks(m) : 1;
     if (strcmp(q.type, "shutdown_request") == 0) {
         audit_message(s, "kernel_shutdown");
         note_shutdown(k, m);

@@ -38,6 +38,12 @@ enum kernel_phase {
     KERNEL_GONE,     /* not listed any more; clients read to the end of the log */
 };
 
+enum {
+    /* A kernel that says nothing gets its clients' messages without proof of iopub; one that
+     * does not take their stdin connections gets no cell that may ask. */
+    KERNEL_GIVE_UP_MS = 60000,
+};
+
 enum kernel_goal { KERNEL_RUN, KERNEL_RESTART, KERNEL_DELETE };
 
 struct waiter { /* who is told when an operation ends */
@@ -224,7 +230,8 @@ void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct j
                        const struct jmsg_facts *f);
 /* For metrics.h; direction is of enum metric_direction. */
 void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction);
-int kernel_may_query(struct seat *s); /* 0: too much of it is outstanding */
+int kernel_run_asks(const struct jmsg *m); /* of an execute_request: with allow_stdin */
+int kernel_may_query(struct seat *s);      /* 0: too much of it is outstanding */
 
 /* ---- kernel_tell.c: messages of the gateway ---- */
 void kernel_tell_status(struct kernel *k,
@@ -239,6 +246,8 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
                        const char *evalue);
 void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
+/* The kernel is not sent it. */
+void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, const char *why);
 
 /* ---- kernel_watch.c ---- */
 void kernel_watch(struct kernel *k);      /* until all that it looks at has ended */
@@ -250,10 +259,9 @@ void kernel_audit(struct kernel *k, const char *event, const char *key, const ch
 /* -HC_EAUDIT: it must not happen. */
 int kernel_audit_intent(struct kernel *k, const char *event, struct err *e) MUST_CHECK;
 void kernel_audit_start(struct kernel *k, int ok, uint64_t took_us);
-/* Before the request goes to the kernel; then it is sent, or one of the two below says why not. */
+/* Before the request goes to the kernel; then it is sent, or the one below says why not. */
 int kernel_audit_run(struct seat *s, const struct jmsg *m, struct err *e) MUST_CHECK;
 void kernel_audit_run_unsent(struct seat *s, const char *state);
-void kernel_refuse_run(struct seat *s, const struct jmsg *m, const struct err *e);
 void kernel_audit_run_end(struct kernel *k, const struct query *q, uint64_t took_us);
 
 /* ---- client.c ---- */

@@ -21,8 +21,6 @@ enum {
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
     SHELL_FREE_MS = 1000, /* an adopted kernel that answers later was at work */
-    GIVE_UP_MS =
-        60000, /* a kernel that says nothing gets its clients' messages without proof of iopub */
 };
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
@@ -69,10 +67,13 @@ static void on_ready(void *arg)
             activity_touch(&k->activity, now);
     }
     k->adopted = 0;
-    if (k->seeding != NULL)
+    if (k->seeding != NULL) {
         kernel_seed_begin(k);
-    else
-        kernel_is_ready_now(k);
+        return;
+    }
+    kernel_is_ready_now(k);
+    if (link_never_joins(k->link))
+        seats_release(k);
 }
 
 static void on_control(void *arg)
@@ -110,7 +111,7 @@ void kernel_connect(struct kernel *k)
         .zsockets = sessions_zsockets(k->all),
         .key = k->key,
         .session = sessions_own_sid(k->all),
-        .give_up_ms = GIVE_UP_MS,
+        .give_up_ms = KERNEL_GIVE_UP_MS,
     };
     struct err e = { 0 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "jmsg.h"
 #include "kernel_own.h"
 #include "log.h"
 #include "loop.h"
@@ -149,4 +150,18 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
     k->queries = queries_free(k->queries);
     k->queries = queries_new();
     kernel_inheritance_done(k);
+}
+
+/* The asker gets an answer, or it would wait for ever. */
+void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, const char *why)
+{
+    struct query q = {
+        .seat = s->number, .channel = JMSG_SHELL, .type = "execute_request", .header = m->header
+    };
+    char line[320];
+
+    snprintf(line, sizeof line, "\n[holdcell] the cell was not run: %s\n", why);
+    kernel_tell_stream(s->kernel, m->header, line);
+    kernel_tell_reply(s->kernel, &q, ename, why);
+    kernel_tell_idle(s->kernel, m->header);
 }

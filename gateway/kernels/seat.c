@@ -45,7 +45,11 @@ static void on_writable(void *arg)
 
 int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
 {
-    static const struct zsocket_ops ops = { .message = on_message, .writable = on_writable };
+    static const struct zsocket_ops plain = { .message = on_message, .writable = on_writable };
+    static const struct zsocket_ops asked = { .message = on_message,
+                                              .writable = on_writable,
+                                              .joined = seat_stdin_joined,
+                                              .gone = seat_stdin_gone };
     static const unsigned endpoints[SEAT_DEALERS] = {
         [JMSG_SHELL] = ENDPOINT_SHELL,
         [JMSG_CONTROL] = ENDPOINT_CONTROL,
@@ -55,10 +59,12 @@ int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
 
     if (d->socket != NULL || l == NULL)
         return 0;
-    return link_dealer(l, endpoints[d->channel], identity, &ops, d, &d->socket, e);
+    /* Not an heir's: nothing is sent on it, so that nothing waits for it. */
+    const struct zsocket_ops *ops = d == &d->seat->dealers[JMSG_STDIN] ? &asked : &plain;
+    return link_dealer(l, endpoints[d->channel], identity, ops, d, &d->socket, e);
 }
 
-static int open_dealer(struct seat *s, enum jmsg_channel channel, struct err *e)
+int seat_open_own(struct seat *s, enum jmsg_channel channel, struct err *e)
 {
     /* One identity for shell and stdin: the kernel asks for input under the
      * routing frames of the request. Random, so that no other socket ever had it
@@ -74,7 +80,7 @@ static void open_first(struct seat *s)
 {
     struct err e = { 0 };
 
-    if (open_dealer(s, JMSG_SHELL, &e) < 0 || open_dealer(s, JMSG_STDIN, &e) < 0)
+    if (seat_open_own(s, JMSG_SHELL, &e) < 0 || seat_open_own(s, JMSG_STDIN, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
 }
 
@@ -95,6 +101,7 @@ static void close_dealers(struct seat *s)
     for (unsigned i = 0; i < SEAT_DEALERS; i++)
         s->dealers[i].socket = zsocket_close(s->dealers[i].socket);
     s->identity[0] = '\0';
+    seat_stdin_forget(s);
 }
 
 struct seat *seat_new(struct kernel *k, const char *sid, int returns)
@@ -188,6 +195,8 @@ static int waits(const struct seat *s, int for_runs_only)
 {
     const struct queries *q = s->kernel->queries;
 
+    if (s->stdin_timer != NULL)
+        return 1;
     for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
         int open_run = r->is_run && !run_ended(&r->run);
         if (r->seat == s->number && (open_run || (!for_runs_only && !r->replied)))
@@ -273,7 +282,7 @@ void seat_reopen(struct seat *s, enum jmsg_channel channel)
         return;
     log_info("seat_reopened", "kernel=%s on=%s", s->kernel->id, jmsg_channel_name(channel));
     d->socket = zsocket_close(d->socket);
-    if (open_dealer(s, channel, &e) < 0)
+    if (seat_open_own(s, channel, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
 }
 
@@ -305,15 +314,15 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
         s->blocked = 1;
         return err_set(e, EAGAIN, "too many requests without an answer");
     }
-    int rc = open_dealer(s, channel, e);
+    int rc = seat_open_own(s, channel, e);
     if (rc == 0 && channel == JMSG_SHELL)
-        rc = open_dealer(s, JMSG_STDIN, e);
+        rc = seat_open_own(s, JMSG_STDIN, e);
     if (rc < 0)
         return rc;
     int is_run =
         channel == JMSG_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
     if (is_run && kernel_audit_run(s, m, e) < 0) {
-        kernel_refuse_run(s, m, e);
+        kernel_refuse_run(s, m, "NotAudited", e->msg);
         return 0;
     }
     rc = link_send(k->link, d->socket, m, e);
@@ -443,25 +452,40 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     return rc;
 }
 
-static void release(struct seat *s)
+/* 1: it went, or nothing more is to be done about it; 0: it has to wait. */
+static int release_one(struct seat *s, struct held *h)
 {
+    struct jmsg m = { .buffers = h->buffers, .buffer_count = (unsigned)h->buffer_count };
+    struct jmsg_facts facts;
     struct err e = { 0 };
 
+    memcpy(m.parts, h->parts, sizeof m.parts);
+    enum seat_stdin can = h->is_run ? seat_stdin_for(s, &m) : SEAT_STDIN_GO;
+    if (can == SEAT_STDIN_WAIT)
+        return 0;
+    if (can == SEAT_STDIN_REFUSE) {
+        seat_stdin_refuse(s, &m);
+        return 1;
+    }
+    /* The next gateway knows of a run before the kernel does. */
+    if (h->is_run && s->kernel->notes <= h->stamp && !kernel_note_now(s->kernel))
+        return 0;
+    int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
+    if (rc == 0)
+        rc = forward(s, h->channel, &m, &facts, &e);
+    if (rc == -EAGAIN)
+        return 0;
+    if (rc < 0)
+        log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+    return 1;
+}
+
+static void release(struct seat *s)
+{
     while (s->held != NULL) {
         struct held *h = s->held;
-        struct jmsg m = { .buffers = h->buffers, .buffer_count = (unsigned)h->buffer_count };
-        struct jmsg_facts facts;
-        /* The next gateway knows of a run before the kernel does. */
-        if (h->is_run && s->kernel->notes <= h->stamp && !kernel_note_now(s->kernel))
+        if (!release_one(s, h))
             return;
-        memcpy(m.parts, h->parts, sizeof m.parts);
-        int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
-        if (rc == 0)
-            rc = forward(s, h->channel, &m, &facts, &e);
-        if (rc == -EAGAIN)
-            return;
-        if (rc < 0)
-            log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
         s->held = h->next;
         if (s->held == NULL)
             s->held_last = &s->held;

@@ -15,6 +15,7 @@ struct client;
 struct jmsg;
 struct jmsg_facts;
 struct kernel;
+struct loop_timer;
 struct origin;
 struct seat;
 struct view;
@@ -95,6 +96,9 @@ struct seat {
     struct ask *ask;                      /* owned; NULL: none, or one too long to be kept */
     struct unseen *unseen, **unseen_last; /* owned */
     unsigned unseen_count;
+    struct loop_timer *stdin_timer; /* a run waits until the kernel can ask */
+    uint64_t stdin_ms;              /* since when it does, and the kernel has nothing else to do */
+    int stdin_given_up;
     int inherited; /* made for a client of the gateway before this one, not back yet */
 };
 
@@ -121,6 +125,15 @@ void seats_forget_held(struct kernel *k);
 /* A new socket of the same identity in the place of one whose connection broke. */
 void seat_reopen(struct seat *s, enum jmsg_channel channel);
 
+/* ---- seat_stdin.c: no run that may ask goes to a kernel that would ask nobody ---- */
+enum seat_stdin { SEAT_STDIN_GO, SEAT_STDIN_WAIT, SEAT_STDIN_REFUSE };
+/* Of a run; when it has to wait seat_resume() is called in time. */
+enum seat_stdin seat_stdin_for(struct seat *s, const struct jmsg *m);
+void seat_stdin_refuse(struct seat *s, const struct jmsg *m);
+void seat_stdin_joined(void *dealer); /* of a ZMQ socket: struct seat_dealer */
+void seat_stdin_gone(void *dealer);
+void seat_stdin_forget(struct seat *s); /* its socket is closed */
+
 /* ---- seat_heirs.c: what outlives a gateway ---- */
 void seats_open_heirs(struct kernel *k);
 void seats_close_heirs(struct kernel *k); /* nothing that was inherited is outstanding */
@@ -134,6 +147,7 @@ struct seat *seat_by_number(struct kernel *k, uint64_t number);
 
 struct seat *seat_new(struct kernel *k, const char *sid, int returns);
 int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e) MUST_CHECK;
+int seat_open_own(struct seat *s, enum jmsg_channel channel, struct err *e) MUST_CHECK;
 
 /* As client_send(). */
 int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;

@@ -38,6 +38,7 @@ struct link {
     struct own_socket own[LINK_OWN_COUNT];
     char welcome[64]; /* the unique prefix of the present SUB */
     int proven, ready, ended;
+    int never_joins;
     struct loop_timer *timer;   /* nudges, until proven */
     struct loop_timer *give_up; /* until proven */
     struct loop_timer *reopen;
@@ -221,6 +222,8 @@ static void on_own(void *arg, const struct view *frames, size_t count)
     }
     if (!l->ready) {
         l->ready = 1;
+        /* The monitor has an event before the socket has a message. */
+        l->never_joins = !zsocket_is_joined(o->socket);
         l->ops.ready(l->arg);
     }
     l->ops.answered(l->arg, subshell);
@@ -274,14 +277,22 @@ static void reopen_sub(void *arg)
     l->ops.reopened(l->arg);
 }
 
+static void on_own_joined(void *arg)
+{
+    (void)arg; /* looked at with the first answer */
+}
+
 static int open_own(struct link *l, enum link_own which, const char *identity, struct err *e)
 {
-    static const struct zsocket_ops ops = { .message = on_own };
+    static const struct zsocket_ops ops[LINK_OWN_COUNT] = {
+        [LINK_SHELL] = { .message = on_own, .joined = on_own_joined },
+        [LINK_CONTROL] = { .message = on_own },
+    };
     static const unsigned endpoint[LINK_OWN_COUNT] = { ENDPOINT_SHELL, ENDPOINT_CONTROL };
 
     l->own[which].link = l;
-    return link_dealer(l, endpoint[which], identity, &ops, &l->own[which], &l->own[which].socket,
-                       e);
+    return link_dealer(l, endpoint[which], identity, &ops[which], &l->own[which],
+                       &l->own[which].socket, e);
 }
 
 int link_open(const struct link_config *c, struct endpoints *endpoints, const struct link_ops *ops,
@@ -347,6 +358,11 @@ int link_is_proven(const struct link *l)
 int link_is_ready(const struct link *l)
 {
     return l->ready;
+}
+
+int link_never_joins(const struct link *l)
+{
+    return l->never_joins;
 }
 
 const struct endpoints *link_endpoints(const struct link *l)

@@ -58,6 +58,9 @@ void link_peer_ended(struct link *l);
 
 int link_is_proven(const struct link *l);
 int link_is_ready(const struct link *l); /* it answered on its shell channel */
+/* 1: its ZMTP is older than 3.0, no socket to it ever tells that it is joined. Known when it is
+ * ready. */
+int link_never_joins(const struct link *l);
 const struct endpoints *link_endpoints(const struct link *l);
 const char *link_key(const struct link *l);
 

@@ -103,13 +103,16 @@ static int zmq_descriptor(void *zmq)
     return fd;
 }
 
-/* The SUB's end is told through a PAIR inside the context. */
+/* Handshake and end are told through a PAIR inside the context. */
 static int open_monitor(struct zsocket *s)
 {
+    int events = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
     char name[64];
 
     snprintf(name, sizeof name, "inproc://monitor-%llu", ++s->all->monitors);
-    if (zmq_socket_monitor(s->zmq, name, ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED) < 0)
+    if (s->ops.joined != NULL)
+        events |= ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    if (zmq_socket_monitor(s->zmq, name, events) < 0)
         return -errno;
     s->monitor = zmq_socket(s->all->ctx, ZMQ_PAIR);
     if (s->monitor == NULL)
@@ -121,6 +124,17 @@ static int open_monitor(struct zsocket *s)
     s->monitor_poll =
         loop_poll_start(s->all->loop, zmq_descriptor(s->monitor), LOOP_READ, on_monitor, s);
     return 0;
+}
+
+void zsocket_end_monitor(struct zsocket *s)
+{
+    s->look = 0;
+    s->monitor_poll = loop_poll_close(s->monitor_poll);
+    if (s->monitor == NULL)
+        return;
+    zmq_socket_monitor(s->zmq, NULL, 0);
+    zmq_close(s->monitor);
+    s->monitor = NULL;
 }
 
 int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const struct zsocket_ops *ops,
@@ -144,7 +158,7 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
     s->zmq = zmq_socket(z->ctx, o->type == ZSOCKET_SUB ? ZMQ_SUB : ZMQ_DEALER);
     if (s->zmq == NULL || configure(s->zmq, o) < 0)
         rc = -errno;
-    if (rc == 0 && ops->gone != NULL)
+    if (rc == 0 && (ops->gone != NULL || ops->joined != NULL))
         rc = open_monitor(s);
     if (rc == 0 && zmq_connect(s->zmq, o->endpoint) < 0)
         rc = -errno;
@@ -177,11 +191,7 @@ struct zsocket *zsocket_close(struct zsocket *s)
     zsocket_set_blocked(s, 0);
     zsocket_unmark(s);
     s->poll = loop_poll_close(s->poll);
-    s->monitor_poll = loop_poll_close(s->monitor_poll);
-    if (s->monitor != NULL) {
-        zmq_socket_monitor(s->zmq, NULL, 0);
-        zmq_close(s->monitor);
-    }
+    zsocket_end_monitor(s);
     if (s->zmq != NULL)
         zmq_close(s->zmq);
     flight_drop(s->flight);

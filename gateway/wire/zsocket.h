@@ -33,7 +33,11 @@ typedef void zsocket_note_fn(void *arg);
 struct zsocket_ops {
     zsocket_fn *message;
     zsocket_note_fn *writable; /* after -EAGAIN of zsocket_send(); may be NULL */
-    zsocket_note_fn *gone; /* SUB: the peer closed the connection, or never took it; may be NULL */
+    /* SUB: the peer closed the connection, or never took it; DEALER: likewise before joined().
+     * May be NULL. */
+    zsocket_note_fn *gone;
+    /* DEALER: ZMTP's handshake is over, see zsocket_is_joined(). May be NULL. */
+    zsocket_note_fn *joined;
 };
 
 struct zsocket_options {
@@ -66,6 +70,12 @@ int zsocket_send(struct zsocket *s, const struct view *frames, size_t count,
 /* 1 when it takes no message now: its queue is full, or a message above libzmq's limit
  * came, which ends the connection for good and is told nobody. */
 int zsocket_is_stuck(struct zsocket *s);
+
+/* 1 once the handshake is over: the peer has taken the connection, and our identity is on
+ * its way to it before anything that another socket sends from now on, since one thread
+ * writes for all of them. A ROUTER drops what is for an identity that it does not know yet.
+ * Peers that speak a ZMTP before 3.0 (RFC 23) never get there. For sockets with joined(). */
+int zsocket_is_joined(struct zsocket *s);
 
 /* Reads all that is there now, up to a bound. 1 when more is left. */
 int zsocket_drain(struct zsocket *s);

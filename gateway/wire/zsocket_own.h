@@ -36,6 +36,7 @@ struct zsocket {
     struct flight *flight;                   /* shared */
     int blocked;                             /* writable() is owed */
     int look;                                /* the monitor has to be read */
+    int joined, joined_told, gone;           /* what it said */
     int closed; /* memory waits until no call into it is on the stack */
 };
 
@@ -59,6 +60,8 @@ struct zsockets {
 int zsocket_events(void *zmq);        /* ZMQ_EVENTS; asking eats the edge of its descriptor */
 void zsocket_mark(struct zsocket *s); /* dirty: served until nothing is left */
 void zsocket_unmark(struct zsocket *s);
+
+void zsocket_end_monitor(struct zsocket *s);
 
 /* ---- zsocket_send.c ---- */
 struct flight *flight_new(void);

@@ -105,25 +105,56 @@ static int must_wait(struct zsocket *s)
 
 /* Monitor messages: event number and value, then the endpoint. Read to the end:
  * the monitor's descriptor tells of the next one only then. */
-static int heard_of_end(struct zsocket *s)
+static void read_monitor(struct zsocket *s)
 {
     zmq_msg_t m;
-    int gone = 0;
 
     s->look = 0;
     for (;;) {
         zmq_msg_init(&m);
         if (zmq_msg_recv(&m, s->monitor, ZMQ_DONTWAIT) < 0) {
+            int code = errno;
             zmq_msg_close(&m);
-            return gone;
+            if (code == EINTR)
+                continue;
+            return;
         }
         uint16_t event = 0;
         if (zmq_msg_more(&m) && zmq_msg_size(&m) >= sizeof event) {
             memcpy(&event, zmq_msg_data(&m), sizeof event);
-            gone |= (event & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)) != 0;
+            s->gone |= (event & (ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED)) != 0;
+            s->joined |= (event & ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0;
         }
         zmq_msg_close(&m);
     }
+}
+
+int zsocket_is_joined(struct zsocket *s)
+{
+    if (s->monitor != NULL && !s->joined) {
+        read_monitor(s);
+        s->look = s->joined || s->gone; /* the owner is still to be told */
+        if (s->look)
+            zsocket_mark(s);
+    }
+    return s->joined;
+}
+
+/* s may be closed inside by its owner. */
+static void serve_monitor(struct zsocket *s)
+{
+    read_monitor(s);
+    if (s->gone) {
+        s->gone = 0;
+        if (s->ops.gone != NULL)
+            s->ops.gone(s->arg);
+        return;
+    }
+    if (!s->joined || s->joined_told)
+        return;
+    s->joined_told = 1;
+    zsocket_end_monitor(s); /* two sockets and their descriptors, for each client */
+    s->ops.joined(s->arg);
 }
 
 static void serve(struct zsocket *s)
@@ -137,8 +168,8 @@ static void serve(struct zsocket *s)
         s->ops.writable(s->arg);
     }
     /* After its last messages. */
-    if (!s->closed && s->look && heard_of_end(s))
-        s->ops.gone(s->arg);
+    if (!s->closed && s->look)
+        serve_monitor(s);
 }
 
 /* ---- the loop's hooks ---- */

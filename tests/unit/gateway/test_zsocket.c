@@ -28,7 +28,7 @@ struct fixture {
     void *ctx, *peer, *router; /* the kernel's side */
     char endpoint[64];
     struct loop_timer *late, *tick;
-    unsigned messages, want, gone, writable;
+    unsigned messages, want, gone, writable, joined;
     char order[64];
     struct zsocket *dealers[DEALERS];
     unsigned sent[DEALERS], echoed;
@@ -334,6 +334,156 @@ static void a_frame_above_the_limit_of_the_library_is_told_as_the_end(void **sta
     s = zsocket_close(s);
 }
 
+/* ---- the handshake ---- */
+
+static void on_joined(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->joined++;
+    loop_stop(f->loop);
+}
+
+static void on_first(void *arg, const struct view *frames, size_t count)
+{
+    struct fixture *f = arg;
+
+    (void)frames;
+    (void)count;
+    f->messages++;
+    loop_stop(f->loop);
+}
+
+static void on_tick(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->tick = loop_timer_close(f->tick);
+    loop_stop(f->loop);
+}
+
+static void run_for_a_while(struct fixture *f)
+{
+    f->tick = loop_timer_start(f->loop, 50, 0, on_tick, f);
+    loop_run(f->loop);
+    f->tick = loop_timer_close(f->tick);
+}
+
+struct raw { /* a kernel's socket without ZMQ */
+    int listener, peer;
+    struct zsocket *dealer;
+};
+
+static void open_raw(struct fixture *f, struct raw *r)
+{
+    static const struct zsocket_ops ops = { .message = on_first,
+                                            .joined = on_joined,
+                                            .gone = on_gone };
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .endpoint = f->endpoint,
+                                       .identity = "d" };
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", f->endpoint + strlen("ipc://"));
+    r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(r->listener, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(listen(r->listener, 1), 0);
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &r->dealer, NULL), 0);
+}
+
+static void close_raw(struct raw *r)
+{
+    r->dealer = zsocket_close(r->dealer);
+    close(r->peer);
+    close(r->listener);
+}
+
+static void say(struct raw *r, const void *bytes, size_t n)
+{
+    assert_int_equal(send(r->peer, bytes, n, MSG_NOSIGNAL), n);
+}
+
+static void a_dealer_is_joined_when_the_peer_has_done_its_part_of_the_handshake(void **state)
+{
+    static const uint8_t greeting[64] = { [0] = 0xff, [9] = 0x7f, [10] = 3, [12] = 'N',
+                                          'U',        'L',        'L' };
+    static const char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06ROUTER";
+    struct fixture *f = *state;
+    struct raw r;
+
+    open_raw(f, &r);
+    run_for_a_while(f); /* connected, and nobody has taken it */
+    r.peer = accept(r.listener, NULL, NULL);
+    run_for_a_while(f);
+    say(&r, greeting, sizeof greeting);
+    run_for_a_while(f);
+    assert_int_equal(f->joined, 0);
+    assert_false(zsocket_is_joined(r.dealer));
+    assert_false(zsocket_is_stuck(r.dealer));
+    say(&r, ready, sizeof ready - 1);
+    loop_run(f->loop);
+    assert_int_equal(f->joined, 1);
+    assert_true(zsocket_is_joined(r.dealer));
+    assert_null(r.dealer->monitor); /* its descriptors are free again */
+    say(&r, "\0\1x", 3);
+    loop_run(f->loop);
+    assert_int_equal(f->messages, 1);
+    assert_int_equal(f->joined + f->gone, 1);
+    close_raw(&r);
+}
+
+static void who_asks_whether_it_is_joined_does_not_keep_its_owner_from_hearing_so(void **state)
+{
+    static const struct zsocket_ops ops = { .message = on_first, .joined = on_joined };
+    struct fixture *f = *state;
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .endpoint = f->endpoint,
+                                       .identity = "d" };
+    struct zsocket *s;
+
+    bind_peer(f, ZMQ_ROUTER);
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
+    while (!zsocket_is_joined(s))
+        usleep(1000);
+    assert_int_equal(f->joined, 0);
+    loop_run(f->loop);
+    assert_int_equal(f->joined, 1);
+    s = zsocket_close(s);
+}
+
+static void a_dealer_whose_peer_goes_before_the_handshake_is_told_of_it(void **state)
+{
+    struct fixture *f = *state;
+    struct raw r;
+
+    open_raw(f, &r);
+    r.peer = accept(r.listener, NULL, NULL);
+    shutdown(r.peer, SHUT_RDWR);
+    loop_run(f->loop);
+    assert_int_equal(f->gone, 1);
+    assert_int_equal(f->joined, 0);
+    close_raw(&r);
+}
+
+/* ZMTP 2.0 has no handshake to tell of; messages come all the same. */
+static void a_peer_of_an_old_zmtp_never_joins(void **state)
+{
+    static const char
+        greeting[12] = { [0] = '\xff', [9] = '\x7f', [10] = 1, [11] = 6 /* ROUTER */ };
+    struct fixture *f = *state;
+    struct raw r;
+
+    open_raw(f, &r);
+    r.peer = accept(r.listener, NULL, NULL);
+    say(&r, greeting, sizeof greeting);
+    say(&r, "\0\0" /* no identity */ "\0\1x", 5);
+    loop_run(f->loop);
+    assert_int_equal(f->messages, 1);
+    assert_false(zsocket_is_joined(r.dealer));
+    assert_int_equal(f->joined + f->gone, 0);
+    close_raw(&r);
+}
+
 /* ---- order and back-pressure ---- */
 
 static void on_iopub_order(void *arg, const struct view *frames, size_t count)
@@ -520,6 +670,10 @@ int main(void)
         TEST(a_publisher_that_ends_between_two_parts_is_survived),
         TEST(a_publisher_that_is_not_there_is_told),
         TEST(a_frame_above_the_limit_of_the_library_is_told_as_the_end),
+        TEST(a_dealer_is_joined_when_the_peer_has_done_its_part_of_the_handshake),
+        TEST(who_asks_whether_it_is_joined_does_not_keep_its_owner_from_hearing_so),
+        TEST(a_dealer_whose_peer_goes_before_the_handshake_is_told_of_it),
+        TEST(a_peer_of_an_old_zmtp_never_joins),
         TEST(what_was_published_before_a_reply_is_read_before_it),
         TEST(iopub_has_its_own_turn_when_a_reply_waits_for_it),
         TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),

@@ -1,0 +1,168 @@
+"""input() in the first cell, whatever the kernel's stdin connection is doing meanwhile: a kernel drops
+a question to whom it does not know yet, and the cell would wait for ever."""
+
+import os
+import shutil
+import signal
+import time
+
+import pytest
+
+from channels import Channels
+from server import BIN, wait_for
+
+HOLD = 1.5
+
+# Stands before a kernel's sockets and does to the stdin connections what HOW says.
+RELAY = """
+import json, os, socket, sys, tempfile, threading, time
+
+how, hold, program, path = sys.argv[1], float(sys.argv[2]), sys.argv[3], sys.argv[4]
+with open(path) as f:
+    facts = json.load(f)
+place = tempfile.mkdtemp()
+inner = os.path.join(place, "s")
+with open(os.path.join(place, "connection"), "w") as f:
+    json.dump({**facts, "ip": inner}, f)
+listeners = {}
+for name in "shell", "control", "stdin", "iopub", "hb":
+    port = facts[name + "_port"]
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(f"{facts['ip']}-{port}")
+    s.listen(64)
+    listeners[name] = s, f"{inner}-{port}"
+if os.fork():
+    os.execv(program, [program, os.path.join(place, "connection")])
+
+def pump(source, to):
+    seen = 0
+    try:
+        while data := source.recv(65536):
+            if how == "old" and seen <= 10 < seen + len(data):      # the greeting's version: ZMTP 2.0
+                data = data[:10 - seen] + b"\\1" + data[11 - seen:]
+            seen += len(data)
+            to.sendall(data)
+        to.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+def relay(name, client, address, number):
+    if name == "stdin" and how == "never":
+        return
+    if name == "stdin" and how == "closed" and number < 3:
+        client.close()
+        return
+    if name == "stdin":
+        time.sleep(hold)
+    while True:
+        kernel = socket.socket(socket.AF_UNIX)
+        try:
+            kernel.connect(address)
+            break
+        except OSError:                                             # it has not bound it yet
+            kernel.close()
+            time.sleep(0.01)
+    threading.Thread(target=pump, args=(client, kernel)).start()
+    pump(kernel, client)
+
+def serve(name, listener, address):
+    kept = []
+    while True:
+        kept.append(listener.accept()[0])
+        threading.Thread(target=relay, args=(name, kept[-1], address, len(kept))).start()
+
+for name, (listener, address) in listeners.items():
+    threading.Thread(target=serve, args=(name, listener, address)).start()
+"""
+
+
+@pytest.fixture
+def relayed(server_with, kernel_path):
+    """Factory: relayed(how, hold) -> a server and a kernel behind such a relay."""
+    def make(how, hold=0.0):
+        here = "{resource_dir}"
+        kernel_path.add("relayed", ["python3", here + "/relay.py", how, str(hold), here + "/scripted-kernel",
+                                    "{connection_file}"], {"relay.py": RELAY})
+        path = os.path.join(kernel_path.path, "kernels", "relayed", "scripted-kernel")
+        shutil.copy(os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel"), path)
+        os.chmod(path, 0o755)
+        s = server_with("--kernel-path", kernel_path.path)
+        return s, s.start_kernel("relayed")
+    return make
+
+
+def ask_and_answer(c):
+    """A cell that asks, as the first thing on this connection."""
+    msg_id = c.start("input name?\nprint end", allow_stdin=True)
+    ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
+    assert ask["parent_header"]["msg_id"] == msg_id
+    c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+    run = c.finish(msg_id)
+    assert run.status == "ok" and run.text == "Ada\nend\n", (run.status, run.text, run.stream("stderr"))
+
+
+def test_a_question_waits_for_a_stdin_connection_that_comes_late(relayed):
+    s, kid = relayed("late", HOLD)
+    with Channels(s, kid) as c:
+        ask_and_answer(c)
+        # Again with sockets that the kernel never saw: of another process, of another gateway.
+        assert s.request("POST", f"/api/kernels/{kid}/restart").status == 200
+        ask_and_answer(c)
+    old = s.process("gateway")
+    os.kill(old, signal.SIGKILL)
+    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    with Channels(s, kid) as c:
+        ask_and_answer(c)
+
+
+def test_cells_of_one_client_keep_their_order_behind_one_that_waits_for_it(relayed):
+    s, kid = relayed("late", HOLD)
+    with Channels(s, kid) as c:
+        first = c.start("input name?\nresult 1", allow_stdin=True)
+        second = c.start("result 2")
+        ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
+        c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+        c.until(lambda m: m["header"]["msg_type"] == "status" and m["content"]["execution_state"] == "idle"
+                and m["parent_header"]["msg_id"] == second)
+        results = [(m["parent_header"]["msg_id"], m["content"]["data"]["text/plain"]) for m in c.seen
+                   if m["header"]["msg_type"] == "execute_result"]
+        assert results == [(first, "1"), (second, "2")]
+
+
+def test_a_cell_that_may_not_ask_waits_for_no_stdin_connection(relayed):
+    s, kid = relayed("never")
+    with Channels(s, kid) as c:
+        assert c.run("result 1").result == "1"
+
+
+def test_a_stdin_connection_that_was_closed_is_made_anew(relayed):
+    s, kid = relayed("closed")
+    with Channels(s, kid) as c:
+        ask_and_answer(c)
+
+
+def test_a_kernel_of_an_old_zmtp_that_tells_no_handshake_is_asked_too(relayed):
+    s, kid = relayed("old")
+    with Channels(s, kid) as c:
+        assert c.run("result 1").result == "1"
+        msg_id = c.start("input name?\nprint end", allow_stdin=True)
+        ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
+        c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+        assert c.finish(msg_id).text == "Ada\nend\n"
+
+
+@pytest.mark.full
+def test_a_kernel_that_never_takes_the_stdin_connection_gets_no_cell_that_may_ask(relayed):
+    s, kid = relayed("never")
+    with Channels(s, kid) as c:
+        assert c.run("result 1").result == "1"
+        run = c.finish(c.start("input name?", allow_stdin=True), timeout=180)
+        assert run.status == "error" and run.ename == "StdinUnreachable", (run.status, run.ename)
+        assert "the cell was not run" in run.stream("stderr")
+        # It is known from then on: nobody waits again. And the others go on.
+        began = time.monotonic()
+        for _ in range(5):
+            assert c.finish(c.start("result 2", allow_stdin=True)).ename == "StdinUnreachable"
+        assert time.monotonic() - began < 60
+        assert c.run("result 3").result == "3"
+        s.wait_state(kid, "idle")
