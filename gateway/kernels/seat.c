@@ -1,6 +1,5 @@
 #include "seat.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "err.h"
@@ -9,7 +8,6 @@
 #include "link.h"
 #include "log.h"
 #include "loop.h"
-#include "metrics.h"
 #include "origin.h"
 #include "random.h"
 
@@ -82,18 +80,6 @@ static void open_first(struct seat *s)
 
     if (seat_open_own(s, JMSG_SHELL, &e) < 0 || seat_open_own(s, JMSG_STDIN, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
-}
-
-static void forget_held(struct seat *s)
-{
-    while (s->held != NULL) {
-        struct held *h = s->held;
-        s->held = h->next;
-        free(h->buffers);
-        free(h);
-    }
-    s->held_last = &s->held;
-    s->held_count = s->held_bytes = 0;
 }
 
 static void close_dealers(struct seat *s)
@@ -171,7 +157,7 @@ void seat_end(struct seat *s)
     if (s->client != NULL)
         client_orphan(s->client);
     close_dealers(s);
-    forget_held(s);
+    seat_forget_held(s);
     seat_free_kept(s);
     if (s->prev != NULL)
         s->prev->next = s->next;
@@ -262,17 +248,6 @@ void seats_close(struct kernel *k)
         close_dealers(s);
 }
 
-void seats_forget_held(struct kernel *k)
-{
-    for (struct seat *s = k->seats; s != NULL; s = s->next) {
-        forget_held(s);
-        if (s->blocked && s->client != NULL) {
-            s->blocked = 0;
-            client_writable_later(s->client);
-        }
-    }
-}
-
 void seat_reopen(struct seat *s, enum jmsg_channel channel)
 {
     struct seat_dealer *d = &s->dealers[channel];
@@ -284,231 +259,4 @@ void seat_reopen(struct seat *s, enum jmsg_channel channel)
     d->socket = zsocket_close(d->socket);
     if (seat_open_own(s, channel, &e) < 0)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
-}
-
-/* ---- sending ---- */
-
-static int check_sizes(const struct jmsg *m, struct err *e)
-{
-    const struct jmsg_limits *max = &jmsg_limits_default;
-    size_t total = 0;
-
-    if (m->buffer_count + JMSG_FRAMES_FIXED > max->frames)
-        return err_set(e, HC_ELIMIT, "more than %u frames", max->frames);
-    for (unsigned i = 0; i < JMSG_PARTS + m->buffer_count; i++) {
-        size_t n = i < JMSG_PARTS ? m->parts[i].n : m->buffers[i - JMSG_PARTS].n;
-        total += n;
-        if (n > max->frame || total > max->message)
-            return err_set(e, HC_ELIMIT, "a message of more than %zu bytes", total);
-    }
-    return 0;
-}
-
-/* Takes the message to the kernel now. */
-static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
-                   const struct jmsg_facts *f, struct err *e)
-{
-    struct kernel *k = s->kernel;
-    struct seat_dealer *d = &s->dealers[channel];
-    if (channel != JMSG_STDIN && !kernel_may_query(s)) {
-        s->blocked = 1;
-        return err_set(e, EAGAIN, "too many requests without an answer");
-    }
-    int rc = seat_open_own(s, channel, e);
-    if (rc == 0 && channel == JMSG_SHELL)
-        rc = seat_open_own(s, JMSG_STDIN, e);
-    if (rc < 0)
-        return rc;
-    int is_run =
-        channel == JMSG_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
-    if (is_run && kernel_audit_run(s, m, e) < 0) {
-        kernel_refuse_run(s, m, "NotAudited", e->msg);
-        return 0;
-    }
-    rc = link_send(k->link, d->socket, m, e);
-    if (rc == -EAGAIN)
-        s->blocked = 1;
-    if (rc < 0 && is_run)
-        kernel_audit_run_unsent(s, "not_sent");
-    if (rc < 0)
-        return rc;
-    kernel_count_message(channel, m, METRIC_TO);
-    if (channel == JMSG_STDIN)
-        seat_answered(s);
-    else
-        kernel_note_query(s, channel, m, f);
-    return 0;
-}
-
-static int hold(struct seat *s, const struct client_message *c, int is_run, struct err *e)
-{
-    const struct view *parts[EVENT_PARTS] = { &c->header, &c->parent_header, &c->metadata,
-                                              &c->content };
-    size_t n = 0;
-
-    for (unsigned i = 0; i < EVENT_PARTS; i++)
-        n += parts[i]->n;
-    for (size_t i = 0; i < c->buffer_count; i++)
-        n += c->buffers[i].n;
-    if (s->held_count >= SEAT_HELD_MAX ||
-        (s->held_count > 0 && s->held_bytes + n > SEAT_HELD_BYTES)) {
-        s->blocked = 1;
-        return err_set(e, EAGAIN, "the kernel is not ready");
-    }
-    struct held *h = malloc(sizeof *h + n);
-    struct view *buffers = calloc(c->buffer_count + 1, sizeof *buffers);
-    if (h == NULL || buffers == NULL) {
-        free(h);
-        free(buffers);
-        return err_set(e, HC_ELIMIT, "no memory for a message of %zu bytes", n);
-    }
-    *h = (struct held){ .channel = c->channel,
-                        .is_run = is_run,
-                        .stamp = s->kernel->notes,
-                        .bytes = n,
-                        .buffers = buffers,
-                        .buffer_count = c->buffer_count };
-    uint8_t *at = h->data;
-    for (size_t i = 0; i < EVENT_PARTS + c->buffer_count; i++) {
-        struct view from = i < EVENT_PARTS ? *parts[i] : c->buffers[i - EVENT_PARTS];
-        struct view *to = i < EVENT_PARTS ? &h->parts[i] : &buffers[i - EVENT_PARTS];
-        *to = (struct view){ at, from.n };
-        if (from.n > 0)
-            memcpy(at, from.p, from.n);
-        at += from.n;
-    }
-    *s->held_last = h;
-    s->held_last = &h->next;
-    s->held_count++;
-    s->held_bytes += n;
-    return 0;
-}
-
-/* Requests wait for the proof of iopub. An answer to a question does not: while the
- * kernel waits for it there may be no proof. Nor does what goes to the control channel
- * of a kernel that was taken over in the middle of a cell. */
-static int accepts(const struct kernel *k, enum jmsg_channel channel)
-{
-    return k->phase == KERNEL_ALIVE && k->signals == 0 && k->seeding == NULL &&
-           (link_is_proven(k->link) || channel == JMSG_STDIN ||
-            (channel == JMSG_CONTROL && k->adopted));
-}
-
-/* list: names with commas, or NULL for all. */
-static int is_allowed(const char *list, struct jsonscan_value type)
-{
-    char name[QUERY_TYPE_MAX];
-
-    if (list == NULL)
-        return 1;
-    if (jsonscan_string_copy(type, name, sizeof name, NULL) < 0)
-        return 0;
-    for (size_t n; *list != '\0'; list += n + (list[n] == ',')) {
-        n = strcspn(list, ",");
-        if (strlen(name) == n && strncmp(list, name, n) == 0)
-            return 1;
-    }
-    return 0;
-}
-
-int seat_send(struct seat *s, const struct client_message *c, struct err *e)
-{
-    struct kernel *k = s->kernel;
-    struct jmsg m = { .parts = { c->header, c->parent_header, c->metadata, c->content },
-                      .buffers = c->buffers,
-                      .buffer_count = (unsigned)c->buffer_count };
-    struct jmsg_facts facts;
-
-    if (c->channel >= JMSG_IOPUB)
-        return 0; /* nothing of a client goes there */
-    int rc = check_sizes(&m, e);
-    if (rc == 0)
-        rc = jmsg_scan(&m, &jmsg_limits_default, &facts, e);
-    if (rc < 0)
-        return rc == -HC_ELIMIT ? rc : -HC_EPARSE;
-    /* Some kernels end over a message that says not what it is. */
-    if (facts.header.msg_type.kind != JSONSCAN_STRING ||
-        facts.header.msg_id.kind != JSONSCAN_STRING)
-        return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
-    if (!is_allowed(sessions_policy(k->all)->message_types, facts.header.msg_type))
-        return err_set(e, HC_EPARSE, "messages of this type are not allowed");
-    if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
-        return 0; /* nobody will answer; the client hears of the end */
-    int is_run = kernel_is_run(c->channel, &facts);
-    int may_pass = c->channel == JMSG_STDIN || (c->channel == JMSG_CONTROL && k->adopted);
-    if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
-        rc = hold(s, c, is_run, e);
-        if (rc == 0 && is_run)
-            kernel_note_later(k);
-        if (rc == 0 && is_run)
-            seat_resume(s);
-        return rc;
-    }
-    rc = forward(s, c->channel, &m, &facts, e);
-    if (rc < 0 && rc != -EAGAIN && rc != -HC_ELIMIT) {
-        log_warn("message_not_sent", "kernel=%s error=\"%s\"", k->id, e->msg);
-        return 0; /* no fault of the message */
-    }
-    return rc;
-}
-
-/* 1: it went, or nothing more is to be done about it; 0: it has to wait. */
-static int release_one(struct seat *s, struct held *h)
-{
-    struct jmsg m = { .buffers = h->buffers, .buffer_count = (unsigned)h->buffer_count };
-    struct jmsg_facts facts;
-    struct err e = { 0 };
-
-    memcpy(m.parts, h->parts, sizeof m.parts);
-    enum seat_stdin can = h->is_run ? seat_stdin_for(s, &m) : SEAT_STDIN_GO;
-    if (can == SEAT_STDIN_WAIT)
-        return 0;
-    if (can == SEAT_STDIN_REFUSE) {
-        seat_stdin_refuse(s, &m);
-        return 1;
-    }
-    /* The next gateway knows of a run before the kernel does. */
-    if (h->is_run && s->kernel->notes <= h->stamp && !kernel_note_now(s->kernel))
-        return 0;
-    int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
-    if (rc == 0)
-        rc = forward(s, h->channel, &m, &facts, &e);
-    if (rc == -EAGAIN)
-        return 0;
-    if (rc < 0)
-        log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
-    return 1;
-}
-
-static void release(struct seat *s)
-{
-    while (s->held != NULL) {
-        struct held *h = s->held;
-        if (!release_one(s, h))
-            return;
-        s->held = h->next;
-        if (s->held == NULL)
-            s->held_last = &s->held;
-        s->held_count--;
-        s->held_bytes -= h->bytes;
-        free(h->buffers);
-        free(h);
-    }
-}
-
-void seat_resume(struct seat *s)
-{
-    if (!accepts(s->kernel, JMSG_SHELL))
-        return;
-    release(s);
-    if (s->held == NULL && s->blocked && s->client != NULL) {
-        s->blocked = 0;
-        client_writable_later(s->client);
-    }
-}
-
-void seats_release(struct kernel *k)
-{
-    for (struct seat *s = k->seats; s != NULL; s = s->next)
-        seat_resume(s);
 }

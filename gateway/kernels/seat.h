@@ -118,12 +118,17 @@ void seats_sweep(struct kernel *k);
 
 /* The kernel's sockets of this generation are there, proven, or gone. */
 void seats_open(struct kernel *k);
-void seats_release(struct kernel *k); /* sends what was held */
-void seat_resume(struct seat *s);     /* likewise, of one; room was made for its messages */
-void seats_close(struct kernel *k);   /* closes the DEALERs */
-void seats_forget_held(struct kernel *k);
+void seats_close(struct kernel *k); /* closes the DEALERs */
 /* A new socket of the same identity in the place of one whose connection broke. */
 void seat_reopen(struct seat *s, enum jmsg_channel channel);
+
+/* ---- seat_send.c: what goes to the kernel, and what waits for it ---- */
+/* As client_send(). */
+int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;
+void seats_release(struct kernel *k); /* sends what was held */
+void seat_resume(struct seat *s);     /* likewise, of one; room was made for its messages */
+void seat_forget_held(struct seat *s);
+void seats_forget_held(struct kernel *k); /* and their clients may go on */
 
 /* ---- seat_stdin.c: no run that may ask goes to a kernel that would ask nobody ---- */
 enum seat_stdin { SEAT_STDIN_GO, SEAT_STDIN_WAIT, SEAT_STDIN_REFUSE };
@@ -148,8 +153,5 @@ struct seat *seat_by_number(struct kernel *k, uint64_t number);
 struct seat *seat_new(struct kernel *k, const char *sid, int returns);
 int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e) MUST_CHECK;
 int seat_open_own(struct seat *s, enum jmsg_channel channel, struct err *e) MUST_CHECK;
-
-/* As client_send(). */
-int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;
 
 #endif
