@@ -8,7 +8,7 @@ import tempfile
 import pytest
 
 from channels import Channels
-from server import Server
+from server import BIN, Server
 
 # These ask for a machine of another kind: the guests of tests/vm.sh.
 collect_ignore = {"systemd": [], "direct": ["test_systemd.py"]}.get(
@@ -59,7 +59,8 @@ def kernel(shared):
 
 @pytest.fixture
 def kernel_path():
-    """Factory: add(name, argv, {file: text}) makes a kernelspec; .path is its data directory."""
+    """Factory: add(name, argv, {file: text}) makes a kernelspec, add_scripted() that of a test kernel; .path is its
+    data directory."""
     top = tempfile.mkdtemp(prefix="holdcell-specs-")    # not tmp_path: the gateway's user must reach it
 
     class Specs:
@@ -73,6 +74,13 @@ def kernel_path():
                     f.write(text)
             with open(os.path.join(d, "kernel.json"), "w") as f:
                 json.dump({"argv": argv, "display_name": name, "language": "none", **more}, f)
+            return self
+
+        def add_scripted(self):
+            """tests/tools/scripted_kernel.c, a kernel that is no ipykernel."""
+            self.add("scripted", ["{resource_dir}/scripted-kernel", "{connection_file}"])
+            shutil.copy(os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel"),
+                        os.path.join(top, "kernels", "scripted"))
             return self
     os.chmod(top, 0o755)
     yield Specs()

@@ -203,6 +203,13 @@ class Server:
                 return pid
         return 0
 
+    def wait_next(self, name, old):
+        """Until another launcher or gateway than that pid is there, and the server answers."""
+        def there():
+            return self.process(name) not in (0, old) and self.answers()
+        there.__doc__ = f"another {name}"
+        wait_for(there)
+
     def kernels(self):
         """Pids of the Python kernels."""
         return [p for p in descendants_of(self.process("launcher")) if "holdcell_kernel" in read(f"/proc/{p}/cmdline")]

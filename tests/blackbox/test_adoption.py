@@ -18,7 +18,7 @@ FOREIGN = ["python3", "-m", "ipykernel_launcher", "-f", "{connection_file}"]    
 def kill_gateway(s):
     old = s.process("gateway")
     os.kill(old, signal.SIGKILL)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    s.wait_next("gateway", old)
 
 
 # --- a kernel of another runtime -----------------------------------------------------

@@ -129,7 +129,7 @@ def test_kill_9_of_the_gateway_keeps_kernels_and_variables(server_with):
         with pytest.raises(Ended):
             while True:
                 c.recv()
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    s.wait_next("gateway", old)
     assert s.kernel(kid)["id"] == kid
     with Channels(s, kid) as c:
         assert c.run("marker").result == "'alive'"
@@ -150,7 +150,7 @@ def test_kill_9_of_the_launcher_ends_every_sandbox_and_a_new_one_serves(server_w
     old = s.process("launcher")
     os.kill(old, signal.SIGKILL)
     wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in below))
-    wait_for(lambda: s.process("launcher") not in (0, old) and s.answers())
+    s.wait_next("launcher", old)
     assert s.kernel(kid) is None
     new = s.start_kernel("python3")
     with Channels(s, new) as c:

@@ -132,7 +132,7 @@ def test_a_deletion_is_finished_by_the_next_gateway(server_with):
     assert len(s.kernels()) == 2
     old = s.process("gateway")
     os.kill(old, signal.SIGKILL)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    s.wait_next("gateway", old)
     wait_for(lambda: len(s.kernels()) == 1)
     assert [m["id"] for m in s.request("GET", "/api/kernels").json()] == [other]
     assert s.delete_kernel(kid) == 404

@@ -11,7 +11,8 @@ import pytest
 import websocket
 
 from channels import Channels, Ended
-from server import BIN, DEADLINE, Server, wait_for
+from server import DEADLINE, Server, wait_for
+from test_metrics import Metrics
 
 GAP = "the gateway was restarted"
 LINES = 40
@@ -92,6 +93,59 @@ def follow(c, story, timeout=DEADLINE):
     return story
 
 
+def follow_all(c, stories):
+    end = time.monotonic() + DEADLINE
+    while not all(x.ended for x in stories):
+        assert time.monotonic() < end, [x.order for x in stories if not x.ended]
+        m = c.recv()
+        for x in stories:
+            x.take(m)
+
+
+def take_until(c, story, text):
+    while text not in story.text:
+        story.take(c.recv())
+
+
+def with_kernel(s, name="python3", code="0"):
+    """A kernel that has answered: (its id, a socket to it)."""
+    kid = s.start_kernel(name)
+    c = Channels(s, kid)
+    assert c.run(code).status == "ok"
+    return kid, c
+
+
+def until_it_runs(c):
+    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+
+
+def until_asked(c):
+    return c.until(lambda m: m["header"]["msg_type"] == "input_request")
+
+
+def answer(c, ask, value):
+    c.send("input_reply", {"value": value}, "stdin", ask["header"])
+
+
+def kill_and_come_back(s, kid, c, *stories):
+    """Takes what was on its way to the client, then gives its next socket."""
+    kill_gateway(s)
+    for m in drain(c):
+        for x in stories:
+            x.take(m)
+    return reconnect(s, kid, c.sid)
+
+
+def replace_gateway(s):
+    s.wait_next("gateway", kill_gateway(s))
+
+
+def until_sent(s, requests):
+    """Until the kernels were sent so many. What the gateway still holds, because the launcher has not
+    got its note, goes with it, and nobody tells its end."""
+    wait_for(lambda: Metrics(s)("kernel_messages_total", channel="shell", direction="to_kernel") >= requests)
+
+
 def marker(c, name):
     """What the kernel itself knows of that cell."""
     return c.run(f"globals().get({name!r})").result
@@ -107,8 +161,7 @@ def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with):
     kid = s.start_kernel("python3")
     c = Channels(s, kid)
     story = Story(c.start(slow_cell("m", LINES, 0.1)))
-    while "line 3\n" not in story.text:
-        story.take(c.recv())
+    take_until(c, story, "line 3\n")
     kill_gateway(s)
     for m in drain(c):
         story.take(m)
@@ -128,14 +181,11 @@ def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with):
 
 def test_without_any_client_the_state_follows_the_cell(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    assert c.run("0").status == "ok"
+    kid, c = with_kernel(s)
     msg_id = c.start("import time; time.sleep(6)")
-    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+    until_it_runs(c)
     began = time.monotonic()
-    old = kill_gateway(s)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    replace_gateway(s)
     states = []
     while time.monotonic() - began < 4:
         states.append(s.kernel(kid)["execution_state"])
@@ -150,12 +200,10 @@ def test_without_any_client_the_state_follows_the_cell(server_with):
 
 def test_a_cell_that_ended_meanwhile_is_told_as_lost_and_not_as_ok(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    assert c.run("0").status == "ok"
+    kid, c = with_kernel(s)
     launcher = s.process("launcher")
     story = Story(c.start("import time; time.sleep(1.5); m = 'done'"))
-    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+    until_it_runs(c)
     os.kill(launcher, signal.SIGSTOP)           # nobody starts a gateway until the cell is over
     try:
         kill_gateway(s)
@@ -177,14 +225,11 @@ def test_a_question_survives(server_with, noted):
     kid = s.start_kernel("python3")
     c = Channels(s, kid)
     story = Story(c.start("print('got', input('name? '))", allow_stdin=True))
-    ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
+    ask = until_asked(c)
     if noted:
         time.sleep(0.3)                         # the note says that the client has it
-    kill_gateway(s)
-    for m in drain(c):
-        story.take(m)
-    c = reconnect(s, kid, c.sid)
-    c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+    c = kill_and_come_back(s, kid, c, story)
+    answer(c, ask, "Ada")
     follow(c, story)
     assert story.status == "ok" and not story.synthetic
     assert "got Ada" in story.text
@@ -193,19 +238,16 @@ def test_a_question_survives(server_with, noted):
 
 def test_a_question_that_its_client_had_not_got_is_asked_again(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    assert c.run("0").status == "ok"
+    kid, c = with_kernel(s)
     story = Story(c.start("import time; time.sleep(1); print('got', input('name? '))", allow_stdin=True))
-    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+    until_it_runs(c)
     c.close()                                   # before it asks
     time.sleep(2)
-    old = kill_gateway(s)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    replace_gateway(s)
     c = reconnect(s, kid, c.sid)
-    ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
+    ask = until_asked(c)
     assert ask["content"]["prompt"] == "name? "
-    c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+    answer(c, ask, "Ada")
     follow(c, story)
     assert story.status == "ok" and "got Ada" in story.text
     c.close()
@@ -213,23 +255,13 @@ def test_a_question_that_its_client_had_not_got_is_asked_again(server_with):
 
 def test_cells_that_wait_their_turn_are_run_and_told(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    assert c.run("0").status == "ok"
+    kid, c = with_kernel(s)
     first = Story(c.start(slow_cell("m", 10, 0.2)))
     others = [Story(c.start(f"print('cell', {i})")) for i in range(20)]
-    while "line 1\n" not in first.text:
-        first.take(c.recv())
-    kill_gateway(s)
-    drain(c)
-    c = reconnect(s, kid, c.sid)
-    stories = [first] + others
-    end = time.monotonic() + DEADLINE
-    while not all(x.ended for x in stories):
-        assert time.monotonic() < end, [x.order for x in stories if not x.ended]
-        m = c.recv()
-        for x in stories:
-            x.take(m)
+    take_until(c, first, "line 1\n")
+    until_sent(s, 1 + 1 + len(others))
+    c = kill_and_come_back(s, kid, c, first, *others)
+    follow_all(c, [first, *others])
     assert first.status == "ok"
     for i, x in enumerate(others):
         assert x.status == "ok" and x.text == f"cell {i}\n" and x.err == "", (i, x.status, x.err)
@@ -238,16 +270,13 @@ def test_cells_that_wait_their_turn_are_run_and_told(server_with):
 
 def test_a_client_that_was_away_learns_that_an_end_is_lost(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    assert c.run("0").status == "ok"
+    kid, c = with_kernel(s)
     story = Story(c.start("import time; time.sleep(0.5); print('unseen')"))
-    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+    until_it_runs(c)
     c.close()
     s.wait_state(kid, "idle")                   # its reply waits in the log, for nobody
     time.sleep(0.5)
-    old = kill_gateway(s)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    replace_gateway(s)
     c = reconnect(s, kid, c.sid)
     follow(c, story)
     assert story.status == "error" and story.synthetic and GAP in story.err
@@ -260,7 +289,7 @@ def test_another_session_id_gets_nothing_of_it(server_with):
     kid = s.start_kernel("python3")
     c = Channels(s, kid)
     msg_id = c.start("import time; time.sleep(3)")
-    c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+    until_it_runs(c)
     kill_gateway(s)
     drain(c)
     with reconnect(s, kid, None) as other:
@@ -276,12 +305,8 @@ def test_twice_in_one_cell(server_with):
     c = Channels(s, kid)
     story = Story(c.start(slow_cell("m", 60, 0.1)))
     for stop in (5, 30):
-        while f"line {stop}\n" not in story.text:
-            story.take(c.recv())
-        kill_gateway(s)
-        for m in drain(c):
-            story.take(m)
-        c = reconnect(s, kid, c.sid)
+        take_until(c, story, f"line {stop}\n")
+        c = kill_and_come_back(s, kid, c, story)
     follow(c, story)
     assert story.status == "ok" and not story.synthetic and "line 59" in story.text
     assert story.err.count(GAP) == 2
@@ -293,13 +318,7 @@ def test_twice_in_one_cell(server_with):
 @pytest.fixture
 def scripted(server_with, kernel_path):
     """A server with the kernel on czmq: one thread, PUB, ROUTERs without handover."""
-    with open(os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel"), "rb") as f:
-        program = f.read()
-    kernel_path.add("scripted", ["{resource_dir}/scripted-kernel", "{connection_file}"], language="none")
-    path = os.path.join(kernel_path.path, "kernels", "scripted", "scripted-kernel")
-    with open(path, "wb") as f:
-        f.write(program)
-    os.chmod(path, 0o755)
+    kernel_path.add_scripted()
     s = server_with("--kernel-path", kernel_path.path)
     return s, s.start_kernel("scripted")
 
@@ -310,18 +329,11 @@ def test_a_foreign_kernel_goes_on_and_every_cell_has_a_true_end(scripted):
     assert c.run("result 1").status == "ok"
     first = Story(c.start("print a\nsleep 3000\nprint b"))
     others = [Story(c.start(f"print {i}")) for i in range(5)]
-    while "a\n" not in first.text:
-        first.take(c.recv())
-    kill_gateway(s)
-    drain(c)
-    c = reconnect(s, kid, c.sid)
-    stories = [first] + others
-    end = time.monotonic() + DEADLINE
-    while not all(x.ended for x in stories):
-        assert time.monotonic() < end, [x.order for x in stories if not x.ended]
-        m = c.recv()
-        for x in stories:
-            x.take(m)
+    take_until(c, first, "a\n")
+    until_sent(s, 1 + 1 + len(others))
+    stories = [first, *others]
+    c = kill_and_come_back(s, kid, c, *stories)
+    follow_all(c, stories)
     assert first.text == "a\nb\n" and GAP in first.err
     assert [x.text for x in others] == [f"{i}\n" for i in range(5)]
     print("foreign:", [(x.status, x.synthetic) for x in stories])
@@ -340,11 +352,9 @@ def test_a_question_of_a_foreign_kernel_survives(scripted):
     c = Channels(s, kid)
     assert c.run("result 0").status == "ok"
     story = Story(c.start("input name?\nprint end", allow_stdin=True))
-    ask = c.until(lambda m: m["header"]["msg_type"] == "input_request")
-    kill_gateway(s)
-    drain(c)
-    c = reconnect(s, kid, c.sid)
-    c.send("input_reply", {"value": "Ada"}, "stdin", ask["header"])
+    ask = until_asked(c)
+    c = kill_and_come_back(s, kid, c, story)
+    answer(c, ask, "Ada")
     follow(c, story)
     print("foreign:", story.status, story.synthetic)
     assert story.text == "Ada\nend\n"
@@ -409,7 +419,7 @@ def one_round(s, kid, c, rng, n, tally):
             except TimeoutError:
                 pass
         if asked is not None:
-            c.send("input_reply", {"value": "x"}, "stdin", asked["header"])
+            answer(c, asked, "x")
     if kind == "input" and not before and asked is None and story.order and not story.ended:
         # The kernel asked while there was no gateway: its client is told what to do.
         while "an interrupt ends the cell" not in story.err:
@@ -448,9 +458,7 @@ def kill_at_random(rounds, seed):
     for first in range(0, rounds, 4):
         s = Server().start()
         try:
-            kid = s.start_kernel("python3")
-            c = Channels(s, kid)
-            assert c.run("0").status == "ok"
+            kid, c = with_kernel(s)
             for n in range(first, min(first + 4, rounds)):
                 c = one_round(s, kid, c, rng, n, tally)
             c.close()

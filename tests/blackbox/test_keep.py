@@ -3,7 +3,6 @@ directory takes them over, and what nobody takes over ends without a trace."""
 
 import fcntl
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -12,7 +11,7 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, status_of, wait_for
+from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, wait_for
 from test_supervision import alive, uids_of_slot
 
 GAP = "output from meanwhile may be missing"
@@ -44,6 +43,10 @@ class Kept(Server):
     def keeper(self):
         """Its pid, by the lock of the state directory."""
         return int(read(os.path.join(self.state, "lock")).split()[1])
+
+    def kept_slot(self):
+        """The instance's slot, likewise."""
+        return int(read(os.path.join(self.state, "lock")).split()[3])
 
 
 def stop_command(state, **kw):
@@ -102,9 +105,23 @@ def kernel_with(s, code):
     return kid, c
 
 
+def stopped_with_x(kept):
+    """A server that has ended and keeps a kernel with x == 41; (server, id of the kernel)."""
+    s = kept()
+    kid, _ = kernel_with(s, "x = 41")
+    assert s.stop() == 0
+    return s, kid
+
+
 def value(s, kid, what):
     with Channels(s, kid) as c:
         return c.run(what).result
+
+
+def assert_works(s):
+    """New kernels."""
+    kid, _ = kernel_with(s, "y = 1")
+    assert value(s, kid, "y") == "1"
 
 
 # --- the way it is meant ------------------------------------------------------------
@@ -215,9 +232,7 @@ def test_the_next_server_may_end_them_at_its_own_end(kept):
 
 
 def test_a_kernel_of_another_runtime_is_kept_too(kept, kernel_path):
-    program = os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel")
-    kernel_path.add("scripted", ["{resource_dir}/scripted-kernel", "{connection_file}"], language="none")
-    shutil.copy(program, os.path.join(kernel_path.path, "kernels", "scripted", "scripted-kernel"))
+    kernel_path.add_scripted()
     s = kept("--kernel-path", kernel_path.path)
     kid = s.start_kernel("scripted")
     assert value(s, kid, "result 7") == "7"
@@ -283,8 +298,7 @@ def test_a_killed_keeper_takes_its_kernels_along_and_the_next_server_starts_clea
     wait_for(lambda: not any(alive(p) for p in pids))
     heir = kept.heir(s).start()
     assert heir.request("GET", "/api/kernels").json() == []
-    kid, _ = kernel_with(heir, "y = 1")
-    assert value(heir, kid, "y") == "1"
+    assert_works(heir)
 
 
 @pytest.mark.full
@@ -353,8 +367,7 @@ def test_a_server_that_is_killed_while_it_takes_over_leaves_a_usable_state(kept,
         assert value(heir, kid, "x + 1") == "42"
     else:                                       # it had come so far that they were its own
         wait_for(lambda: not any(alive(p) for p in pids))
-    new, _ = kernel_with(heir, "y = 1")
-    assert value(heir, new, "y") == "1"
+    assert_works(heir)
 
 
 def naps(server):
@@ -371,19 +384,10 @@ def slow_heir(kept, tmp_path):
 
         def make(s):
             h = kept.heir(s, "--audit-log", str(path)).spawn()
-            fds, slot = f"/proc/{h.proc.pid}/fd", f"/run/holdcell/instances/{s.last_slot}"
+            fds, slot = f"/proc/{h.proc.pid}/fd", f"/run/holdcell/instances/{s.kept_slot()}"
             wait_for(lambda: any(os.path.realpath(os.path.join(fds, fd)) == slot for fd in os.listdir(fds)))
             return h, f
         yield make
-
-
-def stopped_with_x(kept):
-    """A server that has ended and keeps a kernel with x == 41; (server, id of the kernel)."""
-    s = kept()
-    kid, _ = kernel_with(s, "x = 41")
-    s.last_slot = s.slot()
-    assert s.stop() == 0
-    return s, kid
 
 
 def test_a_server_that_comes_while_another_takes_over_and_dies_gets_them(kept, slow_heir):
@@ -411,8 +415,7 @@ def test_a_server_that_comes_when_one_died_right_behind_its_takeover_waits_for_t
     h.proc.kill()
     heir = kept.heir(s).start()
     assert not alive(keeper) and heir.request("GET", "/api/kernels").json() == []
-    new, _ = kernel_with(heir, "y = 1")
-    assert value(heir, new, "y") == "1"
+    assert_works(heir)
 
 
 @pytest.mark.full
@@ -428,9 +431,7 @@ def test_a_server_that_took_over_and_is_killed_ends_them(kept):
 
 
 def test_wrong_options_of_the_next_server_cost_nothing(kept, tmp_path):
-    s = kept()
-    kid, _ = kernel_with(s, "x = 41")
-    assert s.stop() == 0
+    s, kid = stopped_with_x(kept)
     for options, text in [(["--default-kernel", "no such"], "--default-kernel"),
                           (["--seed-notebook", str(tmp_path / "none.ipynb")], "--seed-notebook"),
                           (["--runtime", "/opt"], "--runtime"),
@@ -444,9 +445,7 @@ def test_wrong_options_of_the_next_server_cost_nothing(kept, tmp_path):
 
 @pytest.mark.full
 def test_a_program_that_does_not_work_costs_nothing(kept):
-    s = kept()
-    kid, _ = kernel_with(s, "x = 41")
-    assert s.stop() == 0
+    s, kid = stopped_with_x(kept)
     h = kept.heir(s, env={"HOLDCELL_GATEWAY": "/bin/false"}).spawn()
     assert h.proc.wait(DEADLINE) == 1
     assert "event=gateway_does_not_start" in h.log()
@@ -455,9 +454,7 @@ def test_a_program_that_does_not_work_costs_nothing(kept):
 
 
 def test_only_root_reaches_the_keeper(kept):
-    s = kept()
-    kid, _ = kernel_with(s, "x = 41")
-    assert s.stop() == 0
+    s, kid = stopped_with_x(kept)
     path = os.path.join(s.state, "keeper")
     assert os.stat(path).st_mode & 0o777 == 0o700 and os.stat(path).st_uid == 0
     done = subprocess.run([BIN, "stop", "--state-dir", s.state], capture_output=True, text=True, user=65534)
@@ -467,9 +464,7 @@ def test_only_root_reaches_the_keeper(kept):
 
 @pytest.mark.full
 def test_nonsense_at_the_keepers_socket_costs_nothing(kept):
-    s = kept()
-    kid, _ = kernel_with(s, "x = 41")
-    assert s.stop() == 0
+    s, kid = stopped_with_x(kept)
     for nonsense in (b"", b"x", b"\0" * 64, os.urandom(4096)):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as k:
             k.connect(os.path.join(s.state, "keeper"))

@@ -35,7 +35,7 @@ def lives(s, count, kill):
             old = pid
             os.kill(pid, signal.SIGKILL)
             if victim != "kernel":
-                wait_for(lambda: s.process(victim) not in (0, old) and s.answers())
+                s.wait_next(victim, old)
         assert s.delete_kernel(kid) in (204, 404)
     drop_everything(s)
 

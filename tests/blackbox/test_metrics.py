@@ -170,7 +170,7 @@ def test_a_new_gateway_says_how_many_there_were(server_with):
     s = server_with()
     old = s.process("gateway")
     os.kill(old, signal.SIGKILL)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    s.wait_next("gateway", old)
     assert Metrics(s)("gateway_restarts_total") == 1
 
 

@@ -567,11 +567,7 @@ def test_a_gateway_after_a_reload_and_a_kill_knows_the_new_tokens_and_whose_kern
     old = s.process("gateway")
     os.kill(old, signal.SIGKILL)
     alice = s.as_("alice", token_of("alice", 2))
-
-    def back():
-        """another gateway that answers"""
-        return s.process("gateway") not in (0, old) and s.answers()
-    wait_for(back)
+    s.wait_next("gateway", old)
     assert alice.ids() == {hers} and bob.ids() == {his}
     assert s.as_("alice").request("GET", "/api/kernels").status == 401
 

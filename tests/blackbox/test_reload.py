@@ -83,32 +83,16 @@ def test_a_file_that_is_gone_changes_nothing_and_is_told(server):
     assert server.status(OLD) == 200
 
 
-def test_a_gateway_that_comes_after_a_reload_has_the_new_settings(server):
+@pytest.mark.parametrize("name", ["gateway", "launcher"])
+def test_who_comes_after_a_reload_has_the_new_settings(server, name):
     kid = server.start_kernel()
     server.write(NEW).hang_up("settings_taken")
-    old = server.process("gateway")
+    old = server.process(name)
     os.kill(old, signal.SIGKILL)
     server.token = NEW
-
-    def back():
-        """another gateway that answers"""
-        return server.process("gateway") not in (0, old) and server.answers()
-    wait_for(back)
+    server.wait_next(name, old)
     assert (server.status(OLD), server.status(NEW)) == (401, 200)
-    assert server.kernel(kid)
-
-
-def test_a_launcher_that_comes_after_a_reload_has_the_new_settings(server):
-    server.write(NEW).hang_up("settings_taken")
-    old = server.process("launcher")
-    os.kill(old, signal.SIGKILL)
-    server.token = NEW
-
-    def back():
-        """another launcher, whose gateway answers"""
-        return server.process("launcher") not in (0, old) and server.answers()
-    wait_for(back)
-    assert (server.status(OLD), server.status(NEW)) == (401, 200)
+    assert bool(server.kernel(kid)) == (name == "gateway")      # kernels go with their launcher
 
 
 def test_a_reload_outlives_a_launcher_that_dies_meanwhile(server):
@@ -121,11 +105,7 @@ def test_a_reload_outlives_a_launcher_that_dies_meanwhile(server):
     wait_for(lambda: status_of(old).get("State", "Z").startswith("Z"))
     server.proc.send_signal(signal.SIGCONT)
     server.token = NEW
-
-    def back():
-        """another launcher, whose gateway answers"""
-        return server.process("launcher") not in (0, old) and server.answers()
-    wait_for(back)
+    server.wait_next("launcher", old)
     wait_for(lambda: server.status(NEW) == 200)
     assert server.status(OLD) == 401
     assert "event=reload_published version=2" in server.log() and "event=reload_refused" not in server.log()

@@ -55,7 +55,7 @@ def test_the_next_gateway_knows_the_new_sandbox_and_its_notebook(server_with):
         assert c.run("marker = 'new'").status == "ok"
     old = s.process("gateway")
     os.kill(old, signal.SIGKILL)
-    wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+    s.wait_next("gateway", old)
     assert [(m["id"], m["kernel"]["id"]) for m in s.request("GET", "/api/sessions").json()] == [(made["id"], kid)]
     with Channels(s, kid) as c:
         assert c.run("marker").result == "'new'"

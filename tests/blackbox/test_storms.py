@@ -91,7 +91,7 @@ def test_sessions_come_and_go_in_two_instances_while_one_of_them_loses_its_launc
         wait_for(lambda: seen[a][201] >= made[0] + 4 and seen[b][201] >= made[1] + 4)
         old = a.process("launcher")
         os.kill(old, signal.SIGKILL)
-        wait_for(lambda: a.process("launcher") not in (0, old) and a.answers())
+        a.wait_next("launcher", old)
     made = seen[a][201]
     wait_for(lambda: seen[a][201] >= made + 4)
     until.set()
