@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "../kernel-launcher/lockfile.h"
 #include "err.h"
 #include "hostids.h"
 #include "keepermsg.h"
@@ -80,17 +81,6 @@ static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[64]
     return 1;
 }
 
-static int write_holder(int fd, pid_t pid, const char *more, struct err *e)
-{
-    char text[PATH_MAX + 32];
-    int n = snprintf(text, sizeof text, "pid %d\n%s\n", (int)pid, more);
-
-    /* In this order it is never empty: somebody may look now. */
-    if (pwrite(fd, text, (size_t)n, 0) != n || ftruncate(fd, n) < 0)
-        return err_sys(e, errno, "write lock file");
-    return 0;
-}
-
 /* The slot that the last run on this state directory had; HOSTIDS_SLOTS when none
  * is told. */
 static unsigned last_slot(int state_fd)
@@ -127,7 +117,7 @@ static int take_slot(struct instance *i, unsigned last, struct err *e)
             return rc;
         if (rc > 0) {
             i->slot = slot;
-            return write_holder(i->slot_fd, getpid(), i->state_dir, e);
+            return lockfile_write(i->slot_fd, getpid(), i->state_dir, e);
         }
     }
     return err_set(e, EAGAIN, "all %d instance slots of this host are taken", HOSTIDS_SLOTS);
@@ -148,12 +138,9 @@ static int make_gateway_dir(int state, struct instance *i, struct err *e)
     return 0;
 }
 
-int instance_hand_to(const struct instance *i, pid_t pid, struct err *e)
+int instance_name_us(const struct instance *i, struct err *e)
 {
-    char slot[32];
-
-    snprintf(slot, sizeof slot, "slot %u", i->slot);
-    return write_holder(i->state_fd, pid, slot, e);
+    return lockfile_write_slot(i->state_fd, getpid(), i->slot, e);
 }
 
 /* The holder is dead, and what it left ends in a moment, with the lock; or it is the keeper
@@ -231,7 +218,7 @@ int instance_open(const char *state_dir, struct instance *ret, struct err *e)
         inherit(&i);
     /* A keeper holds it until it has been taken over. */
     if (rc == 0 && i.keeper.link == NULL)
-        rc = instance_hand_to(&i, getpid(), e);
+        rc = instance_name_us(&i, e);
     if (rc < 0) {
         instance_close(&i);
         return rc;

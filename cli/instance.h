@@ -30,8 +30,9 @@ struct instance {
 int instance_open(const char *state_dir, struct instance *ret, struct err *e) MUST_CHECK;
 void instance_close(struct instance *i); /* accepts what instance_open() left untouched */
 
-/* Names the process that has it now, for whoever comes next. */
-int instance_hand_to(const struct instance *i, pid_t pid, struct err *e) MUST_CHECK;
+/* Its lock says from now on that this process has it, for whoever comes next. A keeper names
+ * itself. */
+int instance_name_us(const struct instance *i, struct err *e) MUST_CHECK;
 
 #define INSTANCE_NONE                         \
     ((struct instance){ .state_fd = -1,       \

@@ -41,14 +41,6 @@ int launcherproc_start(struct launcherproc *p, const struct supervise_plan *plan
     return 0;
 }
 
-void launcherproc_name_holder(const struct supervise_plan *plan, pid_t pid)
-{
-    struct err e = { 0 };
-
-    if (instance_hand_to(plan->instance, pid, &e) < 0)
-        log_warn("lock_file", "text=\"%s\"", e.msg);
-}
-
 int launcherproc_adopt(struct launcherproc *p, const struct supervise_plan *plan)
 {
     struct takeover *t = &plan->instance->keeper;
@@ -66,10 +58,10 @@ int launcherproc_adopt(struct launcherproc *p, const struct supervise_plan *plan
         fds[KEEPER_MORE_FD + i] = from[SUPERVISE_MORE + i];
     /* Before the keeper closes its door: when we are killed right behind that, who comes next
      * finds a dead holder, and waits for what follows. */
-    launcherproc_name_holder(plan, getpid());
+    if (instance_name_us(plan->instance, &e) < 0)
+        log_warn("lock_file", "text=\"%s\"", e.msg);
     if (takeover_attach(t, plan->argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
         log_error("not_taken_over", "text=\"%s\"", e.msg);
-        launcherproc_name_holder(plan, t->pid);
         return -1;
     }
     p->control = take_ptr(t->link);

@@ -26,9 +26,6 @@ int launcherproc_start(struct launcherproc *p, const struct supervise_plan *plan
 /* The keeper of the plan's instance is the launcher from now on. */
 int launcherproc_adopt(struct launcherproc *p, const struct supervise_plan *plan) MUST_CHECK;
 
-/* Writes into the lock file which process holds the instance. */
-void launcherproc_name_holder(const struct supervise_plan *plan, pid_t pid);
-
 void launcherproc_signal(const struct launcherproc *p, int signo);
 void launcherproc_ended(struct launcherproc *p); /* forgets it */
 void launcherproc_close(struct launcherproc *p); /* lets go of it; it may live on */

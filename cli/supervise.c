@@ -125,7 +125,6 @@ static void begin_stop(struct supervisor *s, int status)
 
 static void told_kept(struct supervisor *s, const struct keeper_count *body)
 {
-    launcherproc_name_holder(s->plan, s->launcher.pid);
     log_info("kernels_kept", "sessions=%u keeper=%d", body->sessions, (int)s->launcher.pid);
     if (!s->stopping && body->failed)
         log_error("gateway_does_not_start", "note=\"the kernels stay kept\"");

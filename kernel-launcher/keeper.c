@@ -91,6 +91,7 @@ void keeper_kept(struct launcher *l, uint64_t now_ms)
         return;
     }
     l->state = LAUNCHER_KEPT;
+    keeperdoor_name_us(l);
     log_info("kept", "sessions=%u", l->sessions.count);
     tell(l, KEEPER_KEPT, !l->gateway.spoke);
 }

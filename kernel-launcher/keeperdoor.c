@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "keepermsg.h"
@@ -14,6 +15,7 @@
 #include "launcher_options.h"
 #include "launcher_setup.h"
 #include "link.h"
+#include "lockfile.h"
 #include "log.h"
 
 enum {
@@ -97,10 +99,20 @@ void keeperdoor_accept(struct launcher *l, uint64_t now_ms)
     l->keeper.candidate_by_ms = now_ms + CANDIDATE_MS;
 }
 
+void keeperdoor_name_us(struct launcher *l)
+{
+    const struct keeper_config *c = &l->config->keeper;
+    struct err e = { 0 };
+
+    if (c->state_fd >= 0 && lockfile_write_slot(c->state_fd, getpid(), c->slot, &e) < 0)
+        log_warn("lock_file", "text=%s", LOG_QUOTED(e.msg));
+}
+
 void keeperdoor_drop(struct launcher *l, const char *why)
 {
     log_info("not_taken_over", "text=%s", LOG_QUOTED(why));
     l->keeper.candidate = link_free(l->keeper.candidate);
+    keeperdoor_name_us(l); /* it has written its own there when it was about to take over */
 }
 
 /* ---- the take-over ---- */

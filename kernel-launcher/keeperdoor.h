@@ -15,5 +15,6 @@ void keeperdoor_close(struct launcher *l); /* socket, its name, and who was at i
 void keeperdoor_accept(struct launcher *l, uint64_t now_ms);
 void keeperdoor_serve(struct launcher *l, uint64_t now_ms); /* the candidate has said something */
 void keeperdoor_drop(struct launcher *l, const char *why);  /* the candidate; all stays kept */
+void keeperdoor_name_us(struct launcher *l); /* in the instance's lock: the keeper has it */
 
 #endif

@@ -418,6 +418,23 @@ def test_a_server_that_comes_when_one_died_right_behind_its_takeover_waits_for_t
     assert_works(heir)
 
 
+def test_a_server_that_dies_in_its_takeover_before_its_gateway_has_asked_leaves_the_keeper_in_its_place(kept, slow_heir):
+    s, kid = stopped_with_x(kept)
+    keeper = s.keeper()
+    h, audit = slow_heir(s)
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        fcntl.lockf(audit, fcntl.LOCK_UN)
+        wait_for(lambda: s.keeper() == h.proc.pid)      # it is about to ask for them
+        h.proc.kill()
+        h.proc.wait()
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    wait_for(lambda: s.keeper() == keeper)
+    heir = kept.heir(s).start()
+    assert value(heir, kid, "x + 1") == "42"
+
+
 @pytest.mark.full
 def test_a_server_that_took_over_and_is_killed_ends_them(kept):
     s = kept()
