@@ -11,22 +11,26 @@ if full_tier && ! command -v nginx >/dev/null; then
     systemctl disable --now nginx >/dev/null 2>&1 || true     # the program alone is wanted
 fi
 
-# The quick tier waits more than it works: every second file runs beside the others. The full tier fills memory and
-# disks, so there the files come one after the other.
-lanes=2
-! full_tier || lanes=1
+# The tests wait more than they work: every second file runs beside the others, but for one that fills the host's
+# memory until sessions are refused.
 python=$(test_python) || broken "no environment for the tests"
-mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _systemd.py)
+mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _systemd.py -e _admission.py)
+lanes=2
 logs=() reports=() pids=() status=0
-for ((lane = 0; lane < lanes; lane++)); do
+lane() { # lane FILES...
+    local log=$LOGS/blackbox-${#logs[@]}.log report=$SUITE_TMP/junit-${#logs[@]}.xml
+    "$python" -m pytest -p no:cacheprovider -ra --tb=short --durations=40 --junit-xml="$report" \
+        -c tests/blackbox/pytest.ini "$@" >"$log" 2>&1 &
+    logs+=("$log") reports+=("$report") pids+=($!)
+}
+trap 'kill "${pids[@]}" 2>/dev/null; cat "${logs[@]}"; exit 143' TERM INT
+for ((first = 0; first < lanes; first++)); do
     mine=()
-    for ((i = lane; i < ${#files[@]}; i += lanes)); do mine+=("${files[i]}"); done
-    logs+=("$LOGS/blackbox-$lane.log") reports+=("$SUITE_TMP/junit-$lane.xml")
-    "$python" -m pytest -p no:cacheprovider -ra --tb=short --durations=40 --junit-xml="${reports[lane]}" \
-        -c tests/blackbox/pytest.ini "${mine[@]}" >"${logs[lane]}" 2>&1 &
-    pids+=($!)
+    for ((i = first; i < ${#files[@]}; i += lanes)); do mine+=("${files[i]}"); done
+    lane "${mine[@]}"
 done
-trap 'kill "${pids[@]}"; cat "${logs[@]}"; exit 143' TERM INT
 for pid in "${pids[@]}"; do wait "$pid" || status=1; done
+lane tests/blackbox/test_admission.py
+wait "${pids[-1]}" || status=1
 cat "${logs[@]}"
 junit_counts $status "${reports[@]}"
