@@ -36,10 +36,6 @@
     {                                           \
         name, NULL, OPTION_GROUP, 0, 0, 0, NULL \
     }
-#define LATER(name)                             \
-    {                                           \
-        name, NULL, OPTION_LATER, 0, 0, 0, NULL \
-    }
 
 static const struct option_spec specs[] = {
     FLAG("help", help, "show this list"),
@@ -108,6 +104,14 @@ static const struct option_spec specs[] = {
     FLAG("cull-connected", cull_connected, "cull also kernels that a client is connected to"),
     FLAG("cull-busy", cull_busy, "cull also kernels that are at work"),
 
+    GROUP("Limits of time"),
+    MILLI("cell-timeout", "SECONDS", cell_timeout_ms, 0, 31622400000,
+          "how long the code of a cell may run; 0: no limit (0)"),
+    MILLI("stdin-timeout", "SECONDS", stdin_timeout_ms, 0, 31622400000,
+          "how long input() may wait for an answer; 0: as long as the cell may run (0)"),
+    MILLI("max-lifetime", "SECONDS", max_lifetime_ms, 0, 31622400000,
+          "sessions end so long after their start, whatever they do; 0: no limit (0)"),
+
     GROUP("TLS"),
     TEXT("tls-cert", "FILE", tls_cert,
          "serve https: certificate and chain, PEM; SIGHUP reads again"),
@@ -155,9 +159,6 @@ static const struct option_spec specs[] = {
     TEXT("audit-log", "FILE", audit_log, "who did what, in chained lines; docs/OPERATING.md"),
     FLAG("audit-required", audit_required, "refuse what cannot be written to the audit file"),
     FLAG("metrics-open", metrics_open, "/metrics asks for no token"),
-
-    LATER("cell-timeout"),
-    LATER("stdin-timeout"),
 };
 
 enum { SPEC_COUNT = sizeof specs / sizeof specs[0] };
@@ -299,6 +300,9 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .iopub_rate_window_ms = SERVE_UNSET,
         .ws_ping_interval_ms = SERVE_UNSET,
         .seed_timeout_ms = SERVE_UNSET,
+        .cell_timeout_ms = SERVE_UNSET,
+        .stdin_timeout_ms = SERVE_UNSET,
+        .max_lifetime_ms = SERVE_UNSET,
         .cull_idle_timeout_ms = SERVE_UNSET,
         .cull_interval_ms = SERVE_UNSET,
         .limits = { [0 ... LIMITS - 1] = SERVE_UNSET },

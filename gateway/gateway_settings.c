@@ -13,6 +13,7 @@
 #include "seed.h"
 #include "settings.h"
 #include "settingspage.h"
+#include "timelimits.h"
 #include "version.h"
 
 enum { PRESPAWN_MAX = 1000 };
@@ -70,12 +71,27 @@ static int read_limits(struct view blob, struct launch_limits *ret, struct err *
     return rc;
 }
 
+static int read_times(struct view blob, struct time_limits *ret, struct err *e)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < TIME_LIMITS && rc == 0; i++) {
+        uint64_t ms = 0;
+
+        rc = settings_number(blob, time_limits_named[i].setting, 0, &ms, e);
+        time_limits_set(ret, &time_limits_named[i], ms < TIME_MOST_MS ? ms : TIME_MOST_MS);
+    }
+    return rc;
+}
+
 /* A principal gets no more than a session of the server has. */
 static int read_maxima(struct view blob, struct principals_maxima *ret, struct err *e)
 {
     uint64_t kernels;
     int rc = read_limits(blob, &ret->limits, e);
 
+    if (rc == 0)
+        rc = read_times(blob, &ret->times, e);
     if (rc == 0)
         rc = settings_number(blob, "max-kernels", 0, &kernels, e);
     if (rc < 0)
@@ -147,11 +163,15 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
     if (rc < 0)
         return rc;
     struct launch_limits limits;
+    struct time_limits times;
     rc = read_limits(blob, &limits, e);
+    if (rc == 0)
+        rc = read_times(blob, &times, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
         .limits = limits,
+        .times = times,
         .max_kernels = max_kernels < 1000000 ? (unsigned)max_kernels : 1000000,
         .force_kernel = settings_text(blob, "force-kernel", NULL),
         .env_allow = settings_text(blob, "env-allow", NULL),

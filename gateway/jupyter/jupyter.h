@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "launchmsg.h"
 #include "router.h"
+#include "timelimits.h"
 
 struct err;
 struct jsonwrite;
@@ -78,6 +79,7 @@ struct kernel_body {
     void *document; /* the parsed body: owner of the strings */
     const char *name, *path, *kernel_id;
     struct launch_limits limits; /* 0: not asked for */
+    struct time_limits times;    /* likewise */
     char **env;                  /* "NAME=value", NULL-terminated; owned; NULL without env */
 };
 /* -HC_EPARSE or -EINVAL (both 400) with the field named. */

@@ -101,7 +101,7 @@ static int read_fields(struct kernel_body *b, struct err *e)
         return rc;
     if (b->kernel_id != NULL && !uuid_valid(b->kernel_id, strlen(b->kernel_id)))
         return err_set(e, EINVAL, "kernel_id must be a UUID");
-    if ((rc = limitsjson_read(document, &b->limits, e)) != 0)
+    if ((rc = limitsjson_read(document, &b->limits, &b->times, e)) != 0)
         return rc;
     return read_env(document, b, e);
 }

@@ -141,6 +141,7 @@ void kernels_create(struct request *r, void *arg)
     request.path = body.path;
     request.env = body.env;
     request.limits = body.limits;
+    request.times = body.times;
     pending_create(j, r, &request, on_created);
     kernel_body_free(&body);
 }
@@ -166,7 +167,7 @@ void kernels_limits(struct request *r, void *arg)
         return;
     buf_init(&body, DOCUMENT_MAX);
     w = jsonwrite_to(&body);
-    limitsjson_write(&w, kernel_limits(k));
+    limitsjson_write(&w, kernel_limits(k), kernel_times(k));
     request_json(r, 200, &w, &body, NULL);
 }
 

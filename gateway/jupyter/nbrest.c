@@ -234,7 +234,9 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
 {
     autofree char *id = take_ptr(body->kernel_id), *name = take_ptr(body->kernel_name);
     struct kernel *k = id != NULL ? sessions_find_kernel(j->sessions, &r->principal, id) : NULL;
-    struct kernel_request q = { .kernel_id = id, .spec_name = name, .limits = body->limits };
+    struct kernel_request q = {
+        .kernel_id = id, .spec_name = name, .limits = body->limits, .times = body->times
+    };
     struct nbsession *s;
 
     if (id != NULL && k == NULL && !uuid_valid(id, strlen(id))) {
@@ -359,7 +361,9 @@ static void change(struct request *r, struct jupyter *j, struct nbsession *s, st
     } else if (s->change.kernel_name != NULL) {
         autofree char *name = take_ptr(s->change.kernel_name);
 
-        struct kernel_request q = { .spec_name = name, .limits = s->change.limits };
+        struct kernel_request q = { .spec_name = name,
+                                    .limits = s->change.limits,
+                                    .times = s->change.times };
         s->token = r->token;
         start_kernel(r, j, s, q, on_new_kernel);
         return;

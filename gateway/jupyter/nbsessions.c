@@ -60,7 +60,7 @@ static int read_fields(json_t *document, struct nbsession_body *b, struct err *e
         return rc;
     if (notebook != NULL && b->type == NULL)
         b->type = xstrdup("notebook");
-    return limitsjson_read(kernel, &b->limits, e);
+    return limitsjson_read(kernel, &b->limits, &b->times, e);
 }
 
 int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret, struct err *e)

@@ -12,6 +12,7 @@
 #include "cleanup.h"
 #include "hex.h"
 #include "principal.h"
+#include "timelimits.h"
 
 struct err;
 struct jsonwrite;
@@ -30,6 +31,7 @@ struct nbsession_body {
     char *path, *name, *type;
     char *kernel_id, *kernel_name;
     struct launch_limits limits; /* of a kernel that starts for it; 0: not asked for */
+    struct time_limits times;    /* likewise */
 };
 /* -HC_EPARSE or -EINVAL with the field named; . */
 int nbsession_body_parse(const void *body, size_t n, struct nbsession_body *ret,

@@ -170,6 +170,8 @@ static const char *state_of(const struct kernel *k)
     case KERNEL_ALIVE:
         break;
     }
+    if (k->overdue)
+        return "restarting";
     if (k->seeding != NULL)
         return "starting";
     if (kernel_works(k))
@@ -200,6 +202,11 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret)
 const struct launch_limits *kernel_limits(const struct kernel *k)
 {
     return k->session->phase == SESSION_OPEN ? &k->session->limits : &k->session->wanted;
+}
+
+const struct time_limits *kernel_times(const struct kernel *k)
+{
+    return &k->session->times;
 }
 
 /* ---- what fronts keep with it ---- */

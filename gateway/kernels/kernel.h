@@ -30,6 +30,7 @@ void kernel_model(const struct kernel *k, struct kernel_model *ret);
 
 /* Those of its session, in force or to be. Borrowed. */
 const struct launch_limits *kernel_limits(const struct kernel *k);
+const struct time_limits *kernel_times(const struct kernel *k);
 
 /* Keeps a JSON array with the kernel, also for the next gateway: what a front has to
  * know of it again. -EMSGSIZE above NOTE_KEPT_MAX bytes. */

@@ -131,6 +131,14 @@ static void on_death(struct kernel *k)
     char text[300];
     int asked = was_asked(k);
 
+    if (k->overdue) { /* its clients were told when it was given up */
+        k->overdue = 0;
+        k->death[0] = '\0';
+        k->pause_ms = 0;
+        kernel_clear_leaf(k);
+        return;
+    }
+
     k->pause_ms = 0;
     enum run_state how = describe_death(k, k->reason, sizeof k->reason);
 
@@ -173,7 +181,7 @@ static void drained(struct kernel *k)
         kernel_clear_leaf(k);
         return;
     case KERNEL_DELETE:
-        kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
+        kernel_end_runs(k, RUN_KILLED, "KernelDeleted", kernel_farewell(k), NULL);
         kernel_leave(k);
         return;
     }

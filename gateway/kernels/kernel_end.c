@@ -25,6 +25,11 @@ static void on_clients_late(void *arg)
     kernel_end_clients(k, k->client_end, 1);
 }
 
+const char *kernel_farewell(const struct kernel *k)
+{
+    return k->farewell[0] != '\0' ? k->farewell : "the kernel was deleted";
+}
+
 /* REST knows the kernel no more, clients read to the end. */
 void kernel_session_left(struct kernel *k)
 {
@@ -32,7 +37,7 @@ void kernel_session_left(struct kernel *k)
 
     kernel_audit(k, "kernel_delete_end", NULL, NULL);
     log_info("kernel_gone", "kernel=%s principal=%s", k->id, kernel_owner(k));
-    kernel_end_runs(k, RUN_KILLED, "KernelDeleted", "the kernel was deleted", NULL);
+    kernel_end_runs(k, RUN_KILLED, "KernelDeleted", kernel_farewell(k), NULL);
     kernel_disconnect(k);
     k->run_timer = loop_timer_close(k->run_timer);
     kernel_phase(k, KERNEL_GONE);
@@ -146,7 +151,7 @@ static void on_killed(void *arg, uint64_t number, struct launch_answer *a)
     kernel_exited(k); /* its event came before, or the launcher knows no such process */
 }
 
-static void kill_leaf(struct kernel *k)
+void kernel_kill_leaf(struct kernel *k)
 {
     struct launch_stop body = { k->session->sandbox, KERNEL_NUMBER, k->generation };
     struct err e = { 0 };
@@ -170,7 +175,7 @@ static void next_rung(void *arg)
         return;
     default:
         k->timer = loop_timer_close(k->timer);
-        kill_leaf(k);
+        kernel_kill_leaf(k);
         return;
     }
 }

@@ -29,6 +29,7 @@ const char kernel_lost_text[] =
 struct reader {
     struct kernel *kernel;
     struct seat *seat;
+    struct query *run; /* the one that the item before was about; NULL: of one that is over */
     struct view ask[EVENT_PARTS];
     unsigned ask_parts, ask_given;
 };
@@ -63,6 +64,7 @@ static void take_run(struct reader *r, const struct noteitem *i)
     struct kernel *k = r->kernel;
     struct query q;
 
+    r->run = NULL;
     fill_query(&q, r->seat, i);
     if (q.id[0] == '\0')
         return;
@@ -75,6 +77,7 @@ static void take_run(struct reader *r, const struct noteitem *i)
     struct query *added = queries_add(k->queries, &q);
     if (added == NULL)
         return;
+    r->run = added;
     k->inherited++;
     if (i->flags & NOTEITEM_BUSY) {
         added->busy = 1;
@@ -138,6 +141,9 @@ void kernel_inherit(struct kernel *k, struct view items)
             take_identity(r.seat, i.bytes);
         } else if (i.kind == NOTEITEM_RUN) {
             take_run(&r, &i);
+        } else if (i.kind == NOTEITEM_CLOCK) {
+            if (r.run != NULL)
+                runclock_adopt(&r.run->clock, i.bytes.p, loop_now_ms(sessions_loop(k->all)));
         } else if ((i.flags & NOTEITEM_PART) == r.ask_parts) {
             r.ask[r.ask_parts++] = i.bytes;
             r.ask_given = i.flags & NOTEITEM_GIVEN;

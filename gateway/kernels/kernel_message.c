@@ -144,6 +144,24 @@ static void end_ignored(struct kernel *k, const struct query *done)
     }
 }
 
+/* Which runs a message of the kernel is about, before it goes to clients. */
+static void look_ahead(struct kernel *k, const struct names *n, const struct jmsg *m,
+                       const char *state)
+{
+    struct query *q = queries_match_status(k->queries, n->parent_id, n->parent_session);
+
+    if (q == NULL)
+        return;
+    if (k->inherited > 0)
+        kernel_heard_of(k, q, strcmp(state, "busy") == 0);
+    if (!q->run.overdue)
+        return;
+    kernel_see_stop(q, m, n->type);
+    if (strcmp(state, "idle") == 0 &&
+        (q->replied ? q->run.verdict == RUN_TIMED_OUT : q->interrupt_seen))
+        kernel_tell_stop(k, q);
+}
+
 static void on_status(struct kernel *k, const struct names *n, const char *state)
 {
     struct query *q = queries_match_status(k->queries, n->parent_id, n->parent_session);
@@ -212,11 +230,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         kernel_seed_status(k, f->parent.msg_id, state);
         return;
     }
-    if (k->inherited > 0) {
-        struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
-        if (q != NULL)
-            kernel_heard_of(k, q, is_status && strcmp(state, "busy") == 0);
-    }
+    look_ahead(k, &n, m, state);
     log_message(k, JMSG_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
                 n.type);
     if (is_status)
@@ -285,6 +299,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
         return;
     }
     kernel_heard_of(k, q, 0);
+    kernel_input_asked(k, q);
     seat_asked(s, m->parts);
     log_message(k, JMSG_STDIN, EVENT_KEEP, s->number, m, n->type);
 }

@@ -80,6 +80,14 @@ static int put_ids(struct buf *out, unsigned flags, struct view header)
     return put(out, NOTEITEM_RUN, flags, buf_view(&made));
 }
 
+static int put_clock(struct buf *out, const struct query *q)
+{
+    uint8_t bytes[RUNCLOCK_BYTES];
+
+    runclock_pack(&q->clock, bytes);
+    return put(out, NOTEITEM_CLOCK, 0, (struct view){ bytes, sizeof bytes });
+}
+
 static int put_run(struct buf *out, unsigned flags, struct view header)
 {
     if (header.n > HEADER_MAX || out->max - buf_len(out) < SCARCE)
@@ -101,6 +109,8 @@ static int put_runs(const struct seat *s, struct buf *out)
             continue;
         rc = put_run(out, (q->busy ? NOTEITEM_BUSY : 0) | (q->allow_stdin ? NOTEITEM_STDIN : 0),
                      q->header);
+        if (rc == 0 && kernel_has_clock(s->kernel, q))
+            rc = put_clock(out, q);
     }
     for (const struct held *h = s->held; rc == 0 && h != NULL; h = h->next) {
         if (h->is_run)
@@ -178,6 +188,9 @@ static int write_note(struct kernel *k, struct err *e)
         .busy = kernel_works(k),
         .seeding = k->seeding != NULL,
         .ending = k->goal == KERNEL_DELETE,
+        .times = k->session->times,
+        .born_ms = k->session->born_ms,
+        .overdue = k->overdue,
     };
     autobuf struct buf out = { 0 }, seats = { 0 };
     int fds[NOTE_FDS];

@@ -115,6 +115,9 @@ struct kernel {
     int said_shutdown; /* a client asked it to end: 1 for good, 2 to restart */
     uint64_t said_shutdown_ms;
     int ladder;                       /* steps taken while ending */
+    int overdue;                      /* it is being ended for a time-out; its clients know */
+    uint64_t clocks_ms;               /* when its runs' deadlines were looked at last */
+    char farewell[128];               /* to runs that the end of the kernel ends; "": the usual */
     unsigned quiet;                   /* looks at iopub that found nothing, while draining */
     uint64_t drain_ms;                /* when draining began */
     uint64_t drain_seq;               /* end of the log at the last look */
@@ -189,10 +192,12 @@ void kernel_inheritance_done(struct kernel *k); /* when it is */
 void kernel_begin_end(struct kernel *k); /* the ladder of jupyter-wire.md 4.3 */
 /* Children of the old process end, then the next starts or the session ends. */
 void kernel_clear_leaf(struct kernel *k);
-void kernel_pause(struct kernel *k);        /* back-off, then starts */
+void kernel_pause(struct kernel *k);                 /* back-off, then starts */
+const char *kernel_farewell(const struct kernel *k); /* to the runs of one that is deleted */
 void kernel_leave(struct kernel *k);        /* for good: the session ends with its last kernel */
 void kernel_session_left(struct kernel *k); /* nothing of it is left in the sandbox */
 void kernel_stop_leaf(struct kernel *k);    /* its own processes; then kernel_session_left() */
+void kernel_kill_leaf(struct kernel *k);    /* while ending: what is there goes at once */
 
 /* ---- kernel_death.c ---- */
 void kernel_exited(struct kernel *k); /* k->exit is filled in */
@@ -245,13 +250,27 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
                      const char *status);
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
                        const char *evalue);
-void kernel_run_ended(struct kernel *k, const struct query *q); /* log */
+void kernel_run_ended(struct kernel *k, struct query *q); /* log */
 /* The kernel is not sent it. */
 void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, const char *why);
 
 /* ---- kernel_watch.c ---- */
 void kernel_watch(struct kernel *k);      /* until all that it looks at has ended */
 void kernel_watch_runs(struct kernel *k); /* when there is one */
+
+/* ---- kernel_clock.c: deadlines of runs ---- */
+/* Takes the rungs that are due. 1: all runs have ended, the kernel is being ended. */
+int kernel_check_clocks(struct kernel *k, uint64_t now);
+/* The next gateway has to know of its clock. */
+int kernel_has_clock(const struct kernel *k, const struct query *q);
+/* What the kernel said of q, which is past its deadline: was it stopped by that? */
+void kernel_see_stop(struct query *q, const struct jmsg *m, const char *type);
+/* Tells the client of q, once, that the interrupt worked; before the idle that ends it. */
+void kernel_tell_stop(struct kernel *k, struct query *q);
+/* ename of the reply to a run that the end of the kernel ends; usual for the others. */
+const char *kernel_overdue_ename(const struct query *q, const char *usual);
+void kernel_input_asked(struct kernel *k, struct query *q);
+void kernel_input_answered(struct seat *s);
 
 /* ---- kernel_audit.c ---- */
 /* key NULL: no further field. */

@@ -87,7 +87,7 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
     tell(k, session_of(k), q->channel, q->seat, type, q->header, buf_view(&content));
 }
 
-void kernel_run_ended(struct kernel *k, const struct query *q)
+void kernel_run_ended(struct kernel *k, struct query *q)
 {
     int usual = q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED;
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
@@ -95,6 +95,7 @@ void kernel_run_ended(struct kernel *k, const struct query *q)
     struct seat *s = seat_by_number(k, q->seat);
     struct logline l;
 
+    kernel_tell_stop(k, q);
     if (s != NULL)
         seat_run_ended(s, q->header);
     activity_touch(&k->activity, kernel_now(k));
@@ -139,9 +140,12 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
         if (!unanswered(q))
             continue;
         /* The reply had come, only its idle not: the run was over. */
-        run_end(&q->run, q->replied ? q->run.verdict : how);
+        run_end(&q->run, q->replied                      ? q->run.verdict
+                         : q->clock.rung == RUNCLOCK_END ? RUN_TIMED_OUT
+                                                         : how);
+        q->stop_told = 1;
         if (!q->replied)
-            kernel_tell_reply(k, q, ename, text);
+            kernel_tell_reply(k, q, kernel_overdue_ename(q, ename), text);
         if (!q->idle)
             kernel_tell_idle(k, q->header);
         kernel_run_ended(k, q);

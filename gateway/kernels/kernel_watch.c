@@ -102,7 +102,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         return 0;
     if (run_wants_reply(&q->run) && !q->replied) {
         q->replied = 1; /* one that comes later is a second one */
-        kernel_tell_reply(k, q, q->run.state == RUN_INTERRUPTED ? "KeyboardInterrupt" : "RunLost",
+        kernel_tell_stop(k, q);
+        kernel_tell_reply(k, q, q->run.state == RUN_LOST ? "RunLost" : "KeyboardInterrupt",
                           q->inherited ? kernel_lost_text
                                        : "the kernel ended the cell without a reply");
         struct seat *s = seat_by_number(k, q->seat);
@@ -134,6 +135,8 @@ static void on_watch(void *arg)
         else if (query_lacks_answer(q))
             unanswered = 1, todo |= watch_unanswered(k, q, now);
     }
+    if (kernel_check_clocks(k, now))
+        return;
     kernel_watch_inherited(k, now);
     kernel_inheritance_done(k);
     if ((todo & WATCH_AGAIN) && k->phase == KERNEL_ALIVE)
@@ -148,8 +151,10 @@ static void on_watch(void *arg)
 
 void kernel_watch(struct kernel *k)
 {
-    if (k->run_timer == NULL)
-        k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
+    if (k->run_timer != NULL)
+        return;
+    k->clocks_ms = loop_now_ms(sessions_loop(k->all));
+    k->run_timer = loop_timer_start(sessions_loop(k->all), WATCH_MS, WATCH_MS, on_watch, k);
 }
 
 void kernel_watch_runs(struct kernel *k)

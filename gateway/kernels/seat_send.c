@@ -55,10 +55,12 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
     if (rc < 0)
         return rc;
     kernel_count_message(channel, m, METRIC_TO);
-    if (channel == JMSG_STDIN)
+    if (channel == JMSG_STDIN) {
+        kernel_input_answered(s);
         seat_answered(s);
-    else
+    } else {
         kernel_note_query(s, channel, m, f);
+    }
     return 0;
 }
 

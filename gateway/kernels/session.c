@@ -72,6 +72,7 @@ struct session *session_new(struct sessions *all, const struct principal *p)
 
     s->all = all;
     s->number = ++numbers;
+    s->born_ms = loop_now_ms(all->loop);
     s->principal = *p;
     s->owner = owner_take(all, p->name);
     s->init_fd = s->dir_fd = -1;
@@ -105,6 +106,7 @@ void session_free(struct session *s)
         s->next->prev = s->prev;
     else
         s->all->last = s->prev;
+    s->life_timer = loop_timer_close(s->life_timer);
     drop_sandbox(s);
     owner_leave(s->all, s->owner);
     free(s);

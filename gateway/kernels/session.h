@@ -15,6 +15,7 @@
 
 struct err;
 struct kernel;
+struct loop_timer;
 struct owner;
 struct spool_quota;
 
@@ -35,8 +36,11 @@ struct session {
     struct principal principal; /* as it was then: its limits hold for this session */
     struct owner *owner;        /* borrowed: what all sessions of the principal share */
     enum session_phase phase;
-    uint64_t sandbox;            /* the launcher's id; 0: none */
-    int init_fd, dir_fd;         /* owned: init's socket, O_PATH of the run folder */
+    uint64_t sandbox;         /* the launcher's id; 0: none */
+    int init_fd, dir_fd;      /* owned: init's socket, O_PATH of the run folder */
+    struct time_limits times; /* in force from the start */
+    uint64_t born_ms;         /* CLOCK_MONOTONIC */
+    struct loop_timer *life_timer;
     struct launch_limits wanted; /* of the launcher (sessionlimits.h) */
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
@@ -48,6 +52,10 @@ struct spool_quota *session_quota(const struct session *s);
 /* Adds itself to sessions. wanted is set by whoever makes it or takes it over. */
 struct session *session_new(struct sessions *all, const struct principal *p);
 void session_free(struct session *s); /* with no kernel left in it */
+
+/* Ends the session when its lifetime is over; times and born_ms are set before. */
+void session_watch_life(struct session *s);
+uint64_t session_life_end(const struct session *s); /* CLOCK_MONOTONIC; 0: never */
 
 void session_add_kernel(struct session *s, struct kernel *k);
 /* The last kernel takes its session along. */

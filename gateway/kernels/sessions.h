@@ -19,6 +19,7 @@
 #include "launchmsg.h"
 #include "principal.h"
 #include "ratelimit.h"
+#include "timelimits.h"
 
 struct err;
 struct kernel;
@@ -36,6 +37,7 @@ struct sessions_policy {
     char *const *env_server;     /* NAME=value that every kernel gets; NULL-terminated, or NULL */
     const char *runtime;         /* its bin is first in a kernel's PATH; or NULL */
     struct launch_limits limits; /* of a session, and most that it may ask for; 0: the profile's */
+    struct time_limits times;    /* likewise; 0: none */
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
@@ -72,6 +74,7 @@ struct kernel_request {
         path; /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
     const char *session_name;    /* of the notebook session: JPY_SESSION_NAME; or NULL */
     struct launch_limits limits; /* of the session; 0: the principal's, or the server's */
+    struct time_limits times;    /* likewise */
     char *const *env; /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
 };
 

@@ -86,6 +86,16 @@ static void take_activity(struct kernel *k, const struct note *n)
     k->activity.last_ms = n->last_ms + CULLING_NOTE_MS < now ? n->last_ms + CULLING_NOTE_MS : now;
 }
 
+/* CLOCK_MONOTONIC is the host's: the session's time goes on. A note that does not say when
+ * it was made is one of before there was a lifetime. */
+static void take_times(struct session *s, const struct note *n)
+{
+    s->times = n->times;
+    if (n->born_ms != 0 && n->born_ms < s->born_ms)
+        s->born_ms = n->born_ms;
+    session_watch_life(s);
+}
+
 static int fill(struct kernel *k, const struct launch_listed *listed, const struct note *n,
                 const int *fds, struct err *e)
 {
@@ -99,6 +109,7 @@ static int fill(struct kernel *k, const struct launch_listed *listed, const stru
     k->recipe.interrupt_by_message = n->interrupt_by_message;
     k->recipe.cull_ms = n->cull_ms;
     take_activity(k, n);
+    take_times(k->session, n);
     k->generation = n->generation;
     memcpy(k->key, n->key, sizeof k->key);
     memcpy(k->kept, n->kept, sizeof k->kept);
@@ -155,9 +166,9 @@ static void on_restarted(void *arg, uint64_t token, struct kernel *k, const stru
     (void)arg;
     (void)token;
     if (e != NULL)
-        log_warn("kernel_not_seeded", "error=\"%s\"", e->msg);
+        log_warn("kernel_not_restarted", "error=\"%s\"", e->msg);
     else
-        log_info("kernel_seeded_anew", "kernel=%s", k->id);
+        log_info("kernel_restarted_anew", "kernel=%s", k->id);
 }
 
 static int adopt_one(struct sessions *s, const struct launch_listed *listed,
@@ -191,8 +202,9 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
              k->generation, kernel_owner(k), known && info.running);
     kernel_inherit(k, n.seats);
     resume(k, &info, known);
-    /* Half of the seed notebook is no state that anybody should find. */
-    if (n.seeding && k->process)
+    /* Half of the seed notebook is no state that anybody should find, and who was past its
+     * time goes on to its end. */
+    if ((n.seeding || n.overdue) && k->process)
         kernel_restart(k, on_restarted, s, 0);
     return 0;
 }

@@ -137,11 +137,14 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
     const char *name = s->policy.force_kernel != NULL ? s->policy.force_kernel : r->spec_name;
     struct kernelspec *spec = NULL;
     struct launch_limits limits;
+    struct time_limits times;
     char id[UUID_TEXT];
 
     int rc = check_request(s, p, r, e);
     if (rc == 0)
         rc = limits_choose(&r->limits, &p->limits, &s->policy.limits, &limits, e);
+    if (rc == 0)
+        rc = time_limits_choose(&r->times, &p->times, &s->policy.times, &times, e);
     if (rc == 0)
         rc = find_spec(s, name, &spec, e);
     if (rc < 0)
@@ -149,6 +152,8 @@ static int begin_kernel(struct sessions *s, const struct principal *p,
     choose_id(r->kernel_id, id);
     struct kernel *k = kernel_new(session_new(s, p), id);
     k->session->wanted = limits;
+    k->session->times = times;
+    session_watch_life(k->session);
     rc = fill_recipe(s, r, spec, &k->recipe, e);
     spec = kernelspec_free(spec);
     if (rc == 0)

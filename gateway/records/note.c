@@ -27,6 +27,26 @@ static void put_text(struct jsonwrite *w, const char *s, size_t size)
     jsonwrite_string(w, text);
 }
 
+/* Only where there is one: without them the note is that of versions before. */
+static void put_times(struct jsonwrite *w, const struct note *n)
+{
+    for (unsigned i = 0; i < TIME_LIMITS; i++) {
+        uint64_t ms = time_limits_get(&n->times, &time_limits_named[i]);
+        if (ms == 0)
+            continue;
+        jsonwrite_key(w, time_limits_named[i].setting);
+        jsonwrite_uint(w, ms);
+    }
+    if (n->born_ms != 0) {
+        jsonwrite_key(w, "born_ms");
+        jsonwrite_uint(w, n->born_ms);
+    }
+    if (n->overdue) {
+        jsonwrite_key(w, "overdue");
+        jsonwrite_uint(w, 1);
+    }
+}
+
 int note_encode(const struct note *n, struct buf *out, struct err *e)
 {
     struct jsonwrite w = jsonwrite_to(out);
@@ -72,6 +92,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         jsonwrite_key(&w, "cull_ms");
         jsonwrite_uint(&w, n->cull_ms);
     }
+    put_times(&w, n);
     if (n->kept[0] != '\0') {
         jsonwrite_key(&w, "kept");
         jsonwrite_raw(&w, view_cstr(n->kept));
@@ -131,6 +152,24 @@ static int read_activity(const json_t *o, struct note *n, struct err *e)
         rc = optional(o, "seeding", 0, &seeding, e);
     n->busy = busy != 0;
     n->seeding = seeding != 0;
+    return rc;
+}
+
+static int read_times(const json_t *o, struct note *n, struct err *e)
+{
+    uint64_t overdue = 0;
+    int rc = optional(o, "born_ms", 0, &n->born_ms, e);
+
+    for (unsigned i = 0; rc == 0 && i < TIME_LIMITS; i++) {
+        uint64_t ms = 0;
+        rc = optional(o, time_limits_named[i].setting, 0, &ms, e);
+        if (rc == 0 && ms > TIME_MOST_MS)
+            rc = err_set(e, HC_EPARSE, "note: '%s' is out of range", time_limits_named[i].setting);
+        time_limits_set(&n->times, &time_limits_named[i], ms);
+    }
+    if (rc == 0)
+        rc = optional(o, "overdue", 0, &overdue, e);
+    n->overdue = overdue != 0;
     return rc;
 }
 
@@ -223,6 +262,8 @@ int note_decode(struct view bytes, struct note *ret, struct err *e)
         return err_set(e, HC_EPARSE, "note: no JSON object");
     }
     int rc = read_fields(o, &n, e);
+    if (rc == 0)
+        rc = read_times(o, &n, e);
     if (rc == 0)
         rc = read_later_fields(o, &n, e);
     json_decref(o);

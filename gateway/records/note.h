@@ -10,6 +10,7 @@
 #include "endpoints.h"
 #include "hex.h"
 #include "launchmsg.h"
+#include "timelimits.h"
 
 struct err;
 
@@ -46,6 +47,9 @@ struct note {
     uint64_t last_us, last_ms;    /* of its activity, on both clocks; 0: not told */
     int busy;                     /* it was at work when this was written */
     int seeding;                  /* its seed notebook was not done */
+    struct time_limits times;     /* of its session */
+    uint64_t born_ms;             /* when that was made; 0: not told */
+    int overdue;                  /* it was being ended for a time-out */
     unsigned fds;                 /* bits of enum note_fd */
     int ending;                   /* 1: it was being deleted: nobody takes it over */
     char kept[NOTE_KEPT_MAX + 1]; /* a JSON array of the front; "" */

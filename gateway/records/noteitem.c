@@ -1,6 +1,7 @@
 #include "noteitem.h"
 
 #include "err.h"
+#include "runclock.h"
 
 int noteitem_put(struct buf *out, const struct noteitem *i)
 {
@@ -25,6 +26,8 @@ static int check_item(const struct noteitem *i, struct err *e)
         return err_set(e, HC_EPARSE, "note: an item of %zu bytes", i->bytes.n);
     if (i->kind == NOTEITEM_IDENTITY && (i->bytes.n == 0 || i->bytes.n > NOTEITEM_IDENTITY_MAX))
         return err_set(e, HC_EPARSE, "note: an identity of %zu bytes", i->bytes.n);
+    if (i->kind == NOTEITEM_CLOCK && i->bytes.n != RUNCLOCK_BYTES)
+        return err_set(e, HC_EPARSE, "note: a clock of %zu bytes", i->bytes.n);
     /* Texts that become C strings. */
     if (i->kind == NOTEITEM_SEAT || i->kind == NOTEITEM_IDENTITY) {
         for (size_t at = 0; at < i->bytes.n; at++) {
@@ -57,13 +60,16 @@ int noteitem_next(struct view *rest, struct noteitem *ret, struct err *e)
 
 int noteitem_check(struct view all, struct err *e)
 {
+    enum noteitem_kind before = NOTEITEM_KINDS_END;
     struct noteitem i;
-    int first = 1, rc;
+    int rc;
 
     while ((rc = noteitem_next(&all, &i, e)) == 1) {
-        if (first && i.kind != NOTEITEM_SEAT)
+        if (before == NOTEITEM_KINDS_END && i.kind != NOTEITEM_SEAT)
             return err_set(e, HC_EPARSE, "note: an item without a seat");
-        first = 0;
+        if (i.kind == NOTEITEM_CLOCK && before != NOTEITEM_RUN)
+            return err_set(e, HC_EPARSE, "note: a clock without a run");
+        before = i.kind;
     }
     return rc;
 }

@@ -16,6 +16,7 @@ enum noteitem_kind {
     NOTEITEM_IDENTITY, /* of its sockets at the kernel */
     NOTEITEM_RUN,      /* header of an execute_request without an end that the client was given */
     NOTEITEM_ASK,      /* one part of an input_request without an answer */
+    NOTEITEM_CLOCK,    /* runclock.h, of the run before it; only where a run has deadlines */
     NOTEITEM_KINDS_END,
 };
 

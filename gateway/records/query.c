@@ -218,6 +218,49 @@ void queries_interrupt(struct queries *q, uint64_t now_ms)
     }
 }
 
+struct lane { /* a (sub)shell */
+    const char *subshell;
+    struct query *first;
+    int taken;
+};
+
+/* NULL for those above the bound: who makes so many of them has runs that count later. */
+static struct lane *find_lane(struct lane *lanes, size_t *count, const char *subshell)
+{
+    size_t i = 0;
+
+    while (i < *count && strcmp(lanes[i].subshell, subshell) != 0)
+        i++;
+    if (i == SUBSHELLS_MAX)
+        return NULL;
+    if (i == *count)
+        lanes[(*count)++] = (struct lane){ .subshell = subshell };
+    return &lanes[i];
+}
+
+void queries_mark_next(struct queries *q)
+{
+    struct lane lanes[SUBSHELLS_MAX];
+    size_t count = 0;
+
+    for (struct query *r = q->all.next; r != &q->all; r = r->next) {
+        int open_run = r->is_run && !run_ended(&r->run), runs = r->busy && !r->idle;
+        r->is_next = 0;
+        if (r->channel != JMSG_SHELL || (!open_run && !runs))
+            continue;
+        struct lane *l = find_lane(lanes, &count, r->subshell);
+        if (l == NULL)
+            continue;
+        l->taken |= runs;
+        if (open_run && l->first == NULL)
+            l->first = r;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!lanes[i].taken && lanes[i].first != NULL)
+            lanes[i].first->is_next = 1;
+    }
+}
+
 uint64_t queries_next_number(const struct queries *q)
 {
     return q->next_number + 1;

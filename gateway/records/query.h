@@ -10,6 +10,7 @@
 #include "jmsg.h"
 #include "origin.h"
 #include "run.h"
+#include "runclock.h"
 
 struct queries;
 
@@ -43,6 +44,10 @@ struct query {
     int gap_told;    /* its client knows that output may be missing */
     int counted_out; /* its run has ended and is no longer counted */
     struct run run;
+    struct runclock clock;
+    int interrupt_seen;    /* it said that it ended by KeyboardInterrupt, after its deadline */
+    int is_next;           /* by queries_mark_next() */
+    int stop_told;         /* its client knows what stopped it */
     uint64_t sent_us;      /* CLOCK_MONOTONIC */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */
     uint8_t span_id[TRACE_SPAN_BYTES];
@@ -58,6 +63,10 @@ struct queries *queries_free(struct queries *q);
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat. */
 int queries_room(const struct queries *q, uint64_t seat);
+/* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run
+ * there; 0 for all others. It may run without ever having said busy: a cell that takes the
+ * interpreter lock at once cannot. */
+void queries_mark_next(struct queries *q);
 uint64_t queries_next_number(const struct queries *q); /* of the query that is added next */
 void queries_remove(struct queries *q, struct query *r);
 

@@ -37,14 +37,21 @@ void run_busy(struct run *r)
         r->state = RUN_RUNNING;
 }
 
+/* What its end is when an interrupt brought it. */
+static enum run_state stopped(const struct run *r)
+{
+    return r->overdue ? RUN_TIMED_OUT : RUN_INTERRUPTED;
+}
+
 static enum run_state judge(const struct run *r, const char *status, const char *ename)
 {
     if (strcmp(status, "ok") == 0)
         return RUN_OK;
+    /* Some kernels, as that of bash, say so of a cell that was interrupted. */
     if (strcmp(status, "aborted") == 0 || strcmp(status, "abort") == 0)
-        return RUN_ABORTED;
+        return r->overdue ? RUN_TIMED_OUT : RUN_ABORTED;
     if (r->interrupts > 0 && strcmp(ename, "KeyboardInterrupt") == 0)
-        return RUN_INTERRUPTED;
+        return stopped(r);
     return RUN_ERROR; /* also a reply without a status: it is not "ok" */
 }
 
@@ -79,6 +86,12 @@ void run_interrupt(struct run *r, uint64_t now_ms)
     r->interrupt_ms = now_ms;
 }
 
+void run_overdue(struct run *r, uint64_t now_ms)
+{
+    run_interrupt(r, now_ms);
+    r->overdue = 1;
+}
+
 void run_end(struct run *r, enum run_state how)
 {
     if (!run_ended(r))
@@ -90,7 +103,7 @@ enum run_due run_check(struct run *r, uint64_t now_ms)
     if (run_ended(r))
         return RUN_WAIT;
     if (r->idle && now_ms >= r->first_end_ms + RUN_IDLE_GRACE_MS) {
-        r->state = r->interrupts > 0 ? RUN_INTERRUPTED : RUN_LOST;
+        r->state = r->interrupts > 0 ? stopped(r) : RUN_LOST;
         return RUN_ENDED;
     }
     if (r->replied && now_ms >= r->first_end_ms + RUN_REPLY_GRACE_MS) {
@@ -98,7 +111,8 @@ enum run_due run_check(struct run *r, uint64_t now_ms)
         return RUN_ENDED;
     }
     unsigned max = 1 + (r->held_queued ? AGAIN_QUEUED_MAX : AGAIN_RUNNING_MAX);
-    if (r->interrupts > 0 && r->interrupts < max && !r->replied && !r->idle &&
+    /* The ladder of a deadline sends its own. */
+    if (r->interrupts > 0 && !r->overdue && r->interrupts < max && !r->replied && !r->idle &&
         now_ms >= r->interrupt_ms + RUN_AGAIN_MS)
         return RUN_INTERRUPT_AGAIN;
     return RUN_WAIT;

@@ -15,7 +15,7 @@ enum run_state {
     RUN_RUNNING, /* the kernel said busy */
     RUN_OK,
     RUN_ERROR,       /* in the user's code */
-    RUN_TIMED_OUT,   /* a deadline of ours */
+    RUN_TIMED_OUT,   /* a deadline of ours ended it */
     RUN_INTERRUPTED, /* ended by an interrupt, with a reply or with idle alone */
     RUN_KILLED,      /* the process was killed: memory limit, signal, restart, delete */
     RUN_KERNEL_DIED, /* the process ended by itself */
@@ -29,6 +29,7 @@ struct run {
     enum run_state verdict; /* of the reply, once replied */
     int replied, idle;
     int held_queued;       /* it was still queued when the interrupt was sent */
+    int overdue;           /* a deadline of ours has passed: that is what it is interrupted for */
     unsigned interrupts;   /* sent for this run */
     uint64_t interrupt_ms; /* when the last one was sent */
     uint64_t first_end_ms; /* when the first of reply and idle came */
@@ -52,6 +53,8 @@ void run_reply(struct run *r, const char *status, const char *ename, uint64_t no
 void run_idle(struct run *r, uint64_t now_ms);
 /* An interrupt that is meant for it was sent. */
 void run_interrupt(struct run *r, uint64_t now_ms);
+/* A deadline has passed, and an interrupt was sent for it. */
+void run_overdue(struct run *r, uint64_t now_ms);
 /* The process is gone, or the channel: how is one of the end states. */
 void run_end(struct run *r, enum run_state how);
 
@@ -63,7 +66,8 @@ enum run_due run_check(struct run *r, uint64_t now_ms);
  * gateway, or it would wait for ever. */
 static inline int run_wants_reply(const struct run *r)
 {
-    return (r->state == RUN_INTERRUPTED || r->state == RUN_LOST) && !r->replied;
+    return (r->state == RUN_INTERRUPTED || r->state == RUN_TIMED_OUT || r->state == RUN_LOST) &&
+           !r->replied;
 }
 
 #endif

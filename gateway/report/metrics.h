@@ -30,6 +30,7 @@ enum metric {
     METRIC_KERNEL_DEATHS,   /* enum metric_death */
     METRIC_KERNEL_RESTARTS, /* enum metric_restart */
     METRIC_KERNELS_CULLED,
+    METRIC_SESSIONS_EXPIRED,
     METRIC_RUNS_OPEN,
     METRIC_RUNS, /* enum run_state - RUN_OK */
     METRIC_RUN_TIME,
@@ -78,7 +79,7 @@ enum metric_kernel_state {
     METRIC_DEAD,
 };
 enum metric_outcome { METRIC_OK, METRIC_FAILED };
-enum metric_death { METRIC_OOM, METRIC_SIGNAL, METRIC_EXIT, METRIC_SANDBOX };
+enum metric_death { METRIC_OOM, METRIC_SIGNAL, METRIC_EXIT, METRIC_SANDBOX, METRIC_TIMEOUT };
 enum metric_restart { METRIC_REQUESTED, METRIC_AUTOMATIC };
 enum metric_direction { METRIC_FROM, METRIC_TO }; /* the kernel, or the client */
 enum metric_drop {

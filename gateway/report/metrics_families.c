@@ -9,7 +9,7 @@
 
 LABEL(kernel_states, "state", "starting", "idle", "busy", "unresponsive", "restarting", "dead");
 LABEL(outcomes, "outcome", "ok", "failed");
-LABEL(deaths, "reason", "oom", "signal", "exit", "sandbox");
+LABEL(deaths, "reason", "oom", "signal", "exit", "sandbox", "timeout");
 LABEL(restarts, "cause", "requested", "automatic");
 LABEL(run_states, "state", "ok", "error", "timed_out", "interrupted", "killed", "kernel_died",
       "aborted", "lost");
@@ -80,6 +80,8 @@ const struct family metrics_families[METRIC_COUNT] = {
            COUNTER, .labels = { &deaths }),
     FAMILY(KERNEL_RESTARTS, NAME("kernel_restarts"), "Restarts by who wanted them.", COUNTER,
            .labels = { &restarts }),
+    FAMILY(SESSIONS_EXPIRED, NAME("sessions_expired"),
+           "Sessions that were ended at the end of their lifetime.", COUNTER),
     FAMILY(KERNELS_CULLED, NAME("kernels_culled"), "Kernels that were ended for idleness.",
            COUNTER),
     FAMILY(RUNS_OPEN, NAME("runs_open"), "Executions that have not ended.", GAUGE),

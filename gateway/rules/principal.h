@@ -6,6 +6,7 @@
 #define HC_PRINCIPAL_H
 
 #include "launchmsg.h"
+#include "timelimits.h"
 
 enum { PRINCIPAL_NAME = 64 }; /* bytes, with the NUL */
 
@@ -22,6 +23,7 @@ struct principal {
     char observes[PRINCIPAL_NAME]; /* of an observer: whose objects; "*": everybody's */
     unsigned max_kernels;          /* 0: the server's limit alone */
     struct launch_limits limits;   /* of its sessions; 0: the server's */
+    struct time_limits times;      /* likewise */
 };
 
 /* With one token there is one principal. */

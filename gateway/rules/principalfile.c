@@ -184,6 +184,23 @@ static int read_limit(struct record *r, const struct limit *l, const json_t *v, 
     return 0;
 }
 
+static int read_time(struct record *r, const struct time_limit_name *l, const json_t *v,
+                     struct err *e)
+{
+    double ms = json_number_value(v) * 1000;
+    uint64_t max = r->maxima != NULL ? time_limits_get(&r->maxima->times, l) : 0;
+    char field[40];
+
+    snprintf(field, sizeof field, "limits.%s", l->name);
+    if (!json_is_number(v) || !(ms >= TIME_LEAST_MS) || !(ms <= (double)TIME_MOST_MS))
+        return wrong(e, field, "has to be a number of seconds from %g to %.0f",
+                     TIME_LEAST_MS / 1000.0, (double)TIME_MOST_MS / 1000);
+    if (max > 0 && ms > (double)max + 0.5)
+        return wrong(e, field, "is above the server's own limit, %g", (double)max / 1000);
+    time_limits_set(&r->principal.times, l, (uint64_t)(ms + 0.5));
+    return 0;
+}
+
 static int read_max_kernels(struct record *r, const json_t *v, struct err *e)
 {
     json_int_t n = json_integer_value(v);
@@ -216,9 +233,12 @@ static int read_limits(struct record *r, const char *field, const json_t *v, str
     json_object_foreach(object, key, value)
     {
         const struct limit *l = limit_named(key);
+        const struct time_limit_name *time = time_limit_named(key);
 
         if (l != NULL && l->of_principal)
             rc = read_limit(r, l, value, e);
+        else if (time != NULL)
+            rc = read_time(r, time, value, e);
         else if (strcmp(key, "max_kernels") == 0)
             rc = read_max_kernels(r, value, e);
         else

@@ -25,6 +25,7 @@ enum {
 struct principals_maxima {
     unsigned max_kernels;
     struct launch_limits limits;
+    struct time_limits times;
 };
 
 struct principals *principals_new(void);

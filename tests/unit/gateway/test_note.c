@@ -13,6 +13,7 @@
 #include "launchmsg.h"
 #include "note.h"
 #include "noteitem.h"
+#include "runclock.h"
 
 static struct note example(void)
 {
@@ -30,6 +31,9 @@ static struct note example(void)
                           .last_ms = 77,
                           .busy = 1,
                           .seeding = 1,
+                          .times = { .cell_ms = 60000, .life_ms = 1000 },
+                          .born_ms = 12,
+                          .overdue = 1,
                           .fds = 7,
                           .ending = 1,
                           .kept = "[{\"path\":\"a.ipynb\"}]" };
@@ -95,6 +99,7 @@ static void the_seats_of_a_note_come_back_in_their_order(void **state)
     put_item(&items, NOTEITEM_SEAT, NOTEITEM_RETURNS, "sid");
     put_item(&items, NOTEITEM_IDENTITY, 0, "0123");
     put_item(&items, NOTEITEM_RUN, NOTEITEM_BUSY | NOTEITEM_STDIN, "{\"msg_id\":\"1\"}");
+    put_item(&items, NOTEITEM_CLOCK, 0, "12345678901234567890123456789012");
     put_item(&items, NOTEITEM_ASK, 2, "");
     n.seats = buf_view(&items);
     assert_int_equal(note_encode(&n, &out, NULL), 0);
@@ -106,6 +111,9 @@ static void the_seats_of_a_note_come_back_in_their_order(void **state)
     assert_true(view_equals(i.bytes, "0123"));
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
     assert_int_equal(i.flags, NOTEITEM_BUSY | NOTEITEM_STDIN);
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_int_equal(i.kind, NOTEITEM_CLOCK);
+    assert_int_equal(i.bytes.n, RUNCLOCK_BYTES);
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
     assert_int_equal(i.bytes.n, 0);
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 0);
@@ -128,6 +136,9 @@ static void damaged_items_are_refused(void **state)
         { "\x09\0\0\0", 4 },              /* likewise */
         { "\x01\0\x02\0a\0", 6 },         /* a NUL in a session_id */
         { "\x01\0\x01\0a\x02\0\0\0", 9 }, /* an empty identity */
+        /* a clock that is cut short, and one without a run */
+        { "\x01\0\x01\0a\x03\0\x01\0{\x05\0\x01\0x", 15 },
+        { "\x01\0\x01\0a\x05\0\x20\0xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 41 },
     };
     char big[NOTEITEM_BYTES_MAX + 2];
     autobuf struct buf out = { 0 };
@@ -187,6 +198,8 @@ static void a_note_of_before_lacks_what_came_later(void **state)
     memset(&back, 0xff, sizeof back);
     assert_int_equal(note_decode(VIEW_STR(OLD_NOTE "}"), &back, NULL), 0);
     assert_int_equal(back.ending, 0);
+    assert_int_equal(back.times.cell_ms + back.times.life_ms + back.born_ms, 0);
+    assert_int_equal(back.overdue, 0);
     assert_string_equal(back.kept, "");
 }
 
@@ -215,6 +228,9 @@ static void a_damaged_note_is_refused_by_field(void **state)
         "{\"version\":2}",
         "{\"version\":0}",
         OLD_NOTE ",\"ending\":2}",
+        OLD_NOTE ",\"cell-timeout-ms\":-1}",
+        OLD_NOTE ",\"max-lifetime-ms\":31622400001}",
+        OLD_NOTE ",\"born_ms\":\"1\"}",
         OLD_NOTE ",\"kept\":\"[]\"}",
         "{\"version\":1,\"principal\":\"p\",\"id\":\"no\",\"spec\":\"s\",\"key\":\"a\",\"base\":"
         "\"\",\"spec_dir\":0,"

@@ -23,6 +23,7 @@ static const struct principals_maxima maxima = {
                 .home_bytes = (uint64_t)512 << 20,
                 .cpu_millis = 2000,
                 .pids = 100 },
+    .times = { .cell_ms = 60000 },
 };
 
 static struct principals *parse(const char *text, struct err *e)
@@ -50,7 +51,8 @@ static void a_line_becomes_a_principal(void **state)
         "# people\n\n"
         "  {\"name\": \"alice@example.org\", \"sha256\": \"" HASH_A "\", \"note\": \"of the lab\","
         " \"profile\": \"default\", \"limits\": {\"max_kernels\": 3, \"memory_mb\": 512,"
-        " \"cpus\": 0.5, \"pids\": 64, \"disk_mb\": 100}}\r\n"
+        " \"cpus\": 0.5, \"pids\": 64, \"disk_mb\": 100, \"cell_timeout\": 1.5,"
+        " \"max_lifetime\": 3600}}\r\n"
         "{\"name\": \"wall\", \"role\": \"observer\", \"observes\": \"*\", \"sha256\": [\"" HASH_B
         "\"]}",
         &e);
@@ -67,6 +69,7 @@ static void a_line_becomes_a_principal(void **state)
     assert_true(p->limits.home_bytes == (uint64_t)100 << 20);
     assert_int_equal(p->limits.cpu_millis, 500);
     assert_int_equal(p->limits.pids, 64);
+    assert_true(p->times.cell_ms == 1500 && p->times.stdin_ms == 0 && p->times.life_ms == 3600000);
     p = by(t, 0xbb, NOW);
     assert_non_null(p);
     assert_int_equal(p->role, ROLE_OBSERVER);
@@ -134,6 +137,10 @@ static void each_mistake_is_told_with_line_and_field_and_no_value(void **state)
           "limits.cpus' is above the server's own limit, 2" },
         { NAMED "\"limits\": {\"cpus\": \"1\"}}", "field 'limits.cpus' has to be" },
         { NAMED "\"limits\": {\"cpus\": 1e400}}", "no JSON object" },
+        { NAMED "\"limits\": {\"cell_timeout\": 60.1}}",
+          "limits.cell_timeout' is above the server's own limit, 60" },
+        { NAMED "\"limits\": {\"stdin_timeout\": 0}}", "field 'limits.stdin_timeout' has to be" },
+        { NAMED "\"limits\": {\"max_lifetime\": \"1\"}}", "field 'limits.max_lifetime' has to be" },
         { NAMED "\"limits\": {\"pids\": -5}}", "field 'limits.pids' has to be" },
         { NAMED "\"token\": \"secret-token\"}", "no field with the name token" },
         { NAMED "\"secret-token\": 1}", "no field with the name (not shown)" },
@@ -261,8 +268,9 @@ static void a_token_ends_with_its_time(void **state)
 static void an_observer_sees_whom_it_observes_and_a_proxy_nobody(void **state)
 {
     (void)state;
-    const struct principal full = { .name = "a" }, one = { "o", ROLE_OBSERVER, "a", 0, { 0 } },
-                           all = { "o", ROLE_OBSERVER, "*", 0, { 0 } },
+    const struct principal full = { .name = "a" },
+                           one = { "o", ROLE_OBSERVER, "a", 0, { 0 }, { 0 } },
+                           all = { "o", ROLE_OBSERVER, "*", 0, { 0 }, { 0 } },
                            proxy = { .name = "a", .role = ROLE_PROXY };
 
     assert_int_equal(principal_sees(&full, "a"), 1);

@@ -121,6 +121,37 @@ static void an_interrupt_is_repeated_but_not_for_ever(void **state)
     assert_int_equal(repeats(&ended), 0);
 }
 
+static void what_an_interrupt_ends_after_the_deadline_is_timed_out_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *status, *ename;
+        enum run_state want;
+    } rows[] = {
+        { "error", "KeyboardInterrupt", RUN_TIMED_OUT },
+        { "abort", "", RUN_TIMED_OUT },
+        { "ok", "", RUN_OK }, /* it ended just then */
+        { "error", "ValueError", RUN_ERROR },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct run r = { 0 };
+        run_busy(&r);
+        run_overdue(&r, 5);
+        run_reply(&r, rows[i].status, rows[i].ename, 10);
+        run_idle(&r, 10);
+        assert_int_equal(r.state, rows[i].want);
+    }
+    struct run silent = { 0 };
+    run_busy(&silent);
+    run_overdue(&silent, 5);
+    assert_int_equal(repeats(&silent), 0); /* the ladder has its own */
+    run_idle(&silent, 60000);
+    assert_int_equal(run_check(&silent, 60000 + RUN_IDLE_GRACE_MS), RUN_ENDED);
+    assert_int_equal(silent.state, RUN_TIMED_OUT);
+    assert_true(run_wants_reply(&silent));
+}
+
 static void a_death_ends_a_run_once(void **state)
 {
     struct run r = { 0 };
@@ -214,6 +245,57 @@ static void a_finished_query_is_forgotten_and_its_run_counted_out_once(void **st
     q = queries_free(q);
 }
 
+static void the_first_of_a_shell_may_run_unless_something_else_is_known_to(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *first = add(q, 1, "a", "execute_request");
+    struct query *second = add(q, 2, "b", "execute_request");
+    struct query *other = add(q, 1, "c", "execute_request");
+    snprintf(other->subshell, sizeof other->subshell, "sub");
+    queries_mark_next(q);
+    assert_true(first->is_next && !second->is_next && other->is_next);
+    /* A message of a widget is handled before it. */
+    struct query *comm = add(q, 1, "d", "comm_msg");
+    queries_mark_next(q);
+    assert_true(first->is_next);
+    comm->busy = 1;
+    queries_mark_next(q);
+    assert_true(!first->is_next && other->is_next);
+    comm->idle = 1;
+    queries_mark_next(q);
+    assert_true(first->is_next);
+    first->busy = 1;
+    run_busy(&first->run);
+    queries_mark_next(q);
+    assert_true(!first->is_next && !second->is_next);
+    first->idle = first->replied = 1;
+    run_end(&first->run, RUN_OK);
+    queries_mark_next(q);
+    assert_true(second->is_next);
+    q = queries_free(q);
+}
+
+static void more_subshells_than_there_are_places_cost_only_themselves(void **state)
+{
+    struct queries *q = queries_new();
+    unsigned marked = 0;
+    char id[32];
+
+    (void)state;
+    for (unsigned i = 0; i < 200; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        struct query *r = add(q, 1, id, "execute_request");
+        snprintf(r->subshell, sizeof r->subshell, "%u", i);
+    }
+    queries_mark_next(q);
+    for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r))
+        marked += r->is_next != 0;
+    assert_true(marked > 0 && marked < 200);
+    q = queries_free(q);
+}
+
 static void a_seat_with_too_many_open_runs_has_to_wait(void **state)
 {
     struct queries *q = queries_new();
@@ -280,10 +362,13 @@ int main(void)
         cmocka_unit_test(an_idle_without_a_reply_ends_after_the_grace_time),
         cmocka_unit_test(a_reply_whose_idle_is_lost_ends_with_what_it_said),
         cmocka_unit_test(an_interrupt_is_repeated_but_not_for_ever),
+        cmocka_unit_test(what_an_interrupt_ends_after_the_deadline_is_timed_out_and_nothing_else),
         cmocka_unit_test(a_death_ends_a_run_once),
         cmocka_unit_test(a_reply_is_believed_once_and_only_when_asked_for),
         cmocka_unit_test(constant_ids_are_answered_oldest_first),
         cmocka_unit_test(a_finished_query_is_forgotten_and_its_run_counted_out_once),
+        cmocka_unit_test(the_first_of_a_shell_may_run_unless_something_else_is_known_to),
+        cmocka_unit_test(more_subshells_than_there_are_places_cost_only_themselves),
         cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
         cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
         cmocka_unit_test(an_interrupt_is_meant_for_what_runs_not_for_what_waits_behind_it),

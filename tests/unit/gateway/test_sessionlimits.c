@@ -14,6 +14,7 @@
 #include "jsonwrite.h"
 #include "limitsjson.h"
 #include "sessionlimits.h"
+#include "timelimits.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -82,13 +83,15 @@ static void file_systems_shrink_with_the_memory_they_are_made_of(void **state)
     assert_int_equal(choose(&asked, &none).home_bytes, 512 * MIB);
 }
 
+static struct time_limits times; /* what read_json() gave */
+
 static int read_json(const char *json, struct launch_limits *ret, struct err *e)
 {
     json_t *document = json_loads(json, 0, NULL);
     int rc;
 
     assert_non_null(document);
-    rc = limitsjson_read(document, ret, e);
+    rc = limitsjson_read(document, ret, &times, e);
     json_decref(document);
     return rc;
 }
@@ -113,6 +116,10 @@ static void a_bad_limit_is_named(void **state)
         { "{\"limits\": {\"cpus\": 0}}", "limits.cpus must be at least 0.01" },
         { "{\"limits\": {\"cpus\": 1e300}}", "limits.cpus is too large" },
         { "{\"limits\": {\"cpus\": []}}", "limits.cpus must be a number" },
+        { "{\"limits\": {\"cell_timeout\": \"60\"}}", "limits.cell_timeout must be a number" },
+        { "{\"limits\": {\"cell_timeout\": 0}}", "limits.cell_timeout must be at least 0.1" },
+        { "{\"limits\": {\"stdin_timeout\": -1}}", "limits.stdin_timeout must be at least 0.1" },
+        { "{\"limits\": {\"max_lifetime\": 1e300}}", "limits.max_lifetime is too large" },
     };
 
     (void)state;
@@ -128,7 +135,8 @@ static void a_bad_limit_is_named(void **state)
 static void what_is_read_is_written_the_same(void **state)
 {
     static const char text[] = "{\"memory_mb\":512,\"cpus\":0.25,\"pids\":100,\"disk_mb\":10,"
-                               "\"tmp_mb\":20,\"inodes\":1000,\"fds\":64}";
+                               "\"tmp_mb\":20,\"inodes\":1000,\"fds\":64,"
+                               "\"cell_timeout\":60,\"stdin_timeout\":0.5}";
     struct launch_limits l;
     struct err e = { 0 };
     char json[300];
@@ -139,19 +147,39 @@ static void what_is_read_is_written_the_same(void **state)
     assert_int_equal(read_json(json, &l, &e), 0);
     buf_init(&out, 1000);
     struct jsonwrite w = jsonwrite_to(&out);
-    limitsjson_write(&w, &l);
+    limitsjson_write(&w, &l, &times);
     assert_int_equal(jsonwrite_finish(&w, &e), 0);
     assert_true(view_equals(buf_view(&out), text));
     buf_clear(&out);
     w = jsonwrite_to(&out);
     l.cpu_millis = 10000;
-    limitsjson_write(&w, &l);
+    limitsjson_write(&w, &l, &times);
     assert_int_equal(jsonwrite_finish(&w, &e), 0);
     autofree char *shown = view_dup(buf_view(&out));
     assert_non_null(strstr(shown, "\"cpus\":10,"));
     buf_free(&out);
     assert_int_equal(read_json("{\"limits\": null}", &l, &e) | read_json("{}", &l, &e), 0);
     assert_memory_equal(&l, &none, sizeof l);
+    assert_true(times.cell_ms == 0 && times.stdin_ms == 0 && times.life_ms == 0);
+}
+
+static void times_go_downwards_only_and_have_no_maximum_where_there_is_no_limit(void **state)
+{
+    const struct time_limits all = { .cell_ms = 60000 }, own = { .cell_ms = 30000 }, nobody = { 0 };
+    struct time_limits asked = { .cell_ms = 30000, .life_ms = 999000 }, got;
+    struct err e = { 0 };
+
+    (void)state;
+    assert_int_equal(time_limits_choose(&nobody, &nobody, &all, &got, &e), 0);
+    assert_true(got.cell_ms == 60000 && got.stdin_ms == 0 && got.life_ms == 0);
+    assert_int_equal(time_limits_choose(&nobody, &own, &all, &got, &e), 0);
+    assert_true(got.cell_ms == 30000);
+    assert_int_equal(time_limits_choose(&asked, &own, &all, &got, &e), 0);
+    assert_true(got.cell_ms == 30000 && got.life_ms == 999000);
+    asked.cell_ms = 30500;
+    assert_int_equal(time_limits_choose(&asked, &own, &all, &got, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.cell_timeout: 30.5 is above 30, which is yours");
+    assert_int_equal(time_limits_choose(&asked, &nobody, &all, &got, &e), 0);
 }
 
 /* 1.001 * 1000 is below 1001 in binary. */
@@ -175,6 +203,7 @@ int main(void)
         cmocka_unit_test(a_bad_limit_is_named),
         cmocka_unit_test(what_is_read_is_written_the_same),
         cmocka_unit_test(thousandths_are_rounded),
+        cmocka_unit_test(times_go_downwards_only_and_have_no_maximum_where_there_is_no_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
