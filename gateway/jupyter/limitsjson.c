@@ -18,8 +18,7 @@ static int unknown(const char *key, struct err *e)
     char names[160] = "";
 
     for (unsigned i = 0, n = 0; i < LIMITS + TIME_LIMITS; i++) {
-        const char *name =
-            i < LIMITS ? limit_rows[i].name : time_limits_named[i - LIMITS].name;
+        const char *name = i < LIMITS ? limit_rows[i].name : time_limits_named[i - LIMITS].name;
         if (name == NULL)
             continue;
         int more = snprintf(names + n, sizeof names - n, "%s%s", n > 0 ? ", " : "", name);
