@@ -108,7 +108,7 @@ static const struct option_spec specs[] = {
     MILLI("cell-timeout", "SECONDS", cell_timeout_ms, 0, 31622400000,
           "how long the code of a cell may run; 0: no limit (0)"),
     MILLI("stdin-timeout", "SECONDS", stdin_timeout_ms, 0, 31622400000,
-          "how long input() may wait for an answer; 0: as long as the cell may run (0)"),
+          "how long input() may wait; 0: as long as the cell may run (0)"),
     MILLI("max-lifetime", "SECONDS", max_lifetime_ms, 0, 31622400000,
           "sessions end so long after their start, whatever they do; 0: no limit (0)"),
 
