@@ -110,7 +110,7 @@ static const struct option_spec specs[] = {
     MILLI("stdin-timeout", "SECONDS", stdin_timeout_ms, 0, 31622400000,
           "how long input() may wait; 0: as long as the cell may run (0)"),
     MILLI("max-lifetime", "SECONDS", max_lifetime_ms, 0, 31622400000,
-          "sessions end so long after their start, whatever they do; 0: no limit (0)"),
+          "sessions end so long after their start; 0: no limit (0)"),
 
     GROUP("TLS"),
     TEXT("tls-cert", "FILE", tls_cert,

@@ -102,8 +102,7 @@ void kernel_tell_stop(struct kernel *k, struct query *q)
     const struct time_limits *l = &k->session->times;
     char text[200], time[TIME_TEXT];
 
-    if (q->stop_told ||
-        (!q->interrupt_seen && q->run.verdict != RUN_TIMED_OUT && q->run.state != RUN_TIMED_OUT))
+    if (q->stop_told)
         return;
     q->stop_told = 1;
     if (q->clock.why == RUNCLOCK_STDIN)

@@ -95,7 +95,8 @@ void kernel_run_ended(struct kernel *k, struct query *q)
     struct seat *s = seat_by_number(k, q->seat);
     struct logline l;
 
-    kernel_tell_stop(k, q);
+    if (q->run.state == RUN_TIMED_OUT)
+        kernel_tell_stop(k, q);
     if (s != NULL)
         seat_run_ended(s, q->header);
     activity_touch(&k->activity, kernel_now(k));

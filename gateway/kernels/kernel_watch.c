@@ -102,7 +102,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         return 0;
     if (run_wants_reply(&q->run) && !q->replied) {
         q->replied = 1; /* one that comes later is a second one */
-        kernel_tell_stop(k, q);
+        if (q->run.state == RUN_TIMED_OUT)
+            kernel_tell_stop(k, q);
         kernel_tell_reply(k, q, q->run.state == RUN_LOST ? "RunLost" : "KeyboardInterrupt",
                           q->inherited ? kernel_lost_text
                                        : "the kernel ended the cell without a reply");

@@ -4,13 +4,14 @@ bounded by the ladder (interrupt, again, SIGTERM, kill), and a slow machine gets
 import json
 import os
 import signal
+import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from channels import Channels, Ended
-from server import DEADLINE, SLOW, Server, descendants_of, read, wait_for
+from server import BIN, SLOW, Server, descendants_of, read, wait_for
 from test_gateway_restart import Story, drain, follow, kill_gateway, reconnect
 
 LADDER = 10 * SLOW      # seconds after a limit in which whatever a cell does is over
@@ -370,6 +371,14 @@ def test_metrics_count_what_ran_out_of_time(server_with):
         assert 'holdcell_kernel_deaths_total{reason="timeout"} 1\n' in text
     wait_for(lambda: s.kernel(kid) is None)
     assert "holdcell_sessions_expired_total 1\n" in s.request("GET", "/metrics").body.decode()
+
+
+@pytest.mark.parametrize("option", ["--cell-timeout", "--stdin-timeout", "--max-lifetime"])
+def test_times_that_are_none_are_refused_by_name(option):
+    variable = "HOLDCELL_" + option[2:].upper().replace("-", "_")
+    for argv, env in (([option, "-1"], {}), ([option, "1e3"], {}), ([option, "31622401"], {}), ([], {variable: "soon"})):
+        r = subprocess.run([BIN, "serve", *argv], capture_output=True, text=True, timeout=60, env={**os.environ, **env})
+        assert r.returncode in (1, 2) and (option if argv else variable) in r.stderr, r
 
 
 def test_limits_of_time_come_from_options_principals_and_requests(tmp_path, server_with):
