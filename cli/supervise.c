@@ -17,6 +17,7 @@
 #include "../kernel-launcher/link.h"
 #include "children.h"
 #include "err.h"
+#include "harden.h"
 #include "instance.h"
 #include "keepermsg.h"
 #include "launcherproc.h"
@@ -347,6 +348,7 @@ int supervise(const struct supervise_plan *plan)
 {
     struct supervisor s = { .plan = plan, .launcher = LAUNCHERPROC_NONE };
     struct sigaction hangup;
+    struct err e = { 0 };
     autoclose int signal_fd = open_signals();
 
     s.signal_fd = signal_fd;
@@ -355,6 +357,10 @@ int supervise(const struct supervise_plan *plan)
     signal(SIGPIPE, SIG_IGN);
     if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         log_error("supervisor", "text=\"%s\"", strerror(errno));
+        return 1;
+    }
+    if (harden_daemon(SECCOMP_SUPERVISOR, &e) < 0) {
+        log_error("supervisor", "text=\"%s\"", e.msg);
         return 1;
     }
     s.started_ms = now_ms();

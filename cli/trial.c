@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "gateway.h"
+#include "rlimits.h"
 
 enum { RESULT_FD = 3, TRIAL_S = 20, OPEN_FILES = 16 };
 
@@ -20,8 +21,9 @@ static int drop_power(uid_t uid, struct err *e)
 {
     struct rlimit none = { 0, 0 }, files = { OPEN_FILES, OPEN_FILES };
 
-    if (setrlimit(RLIMIT_CORE, &none) < 0 || setrlimit(RLIMIT_FSIZE, &none) < 0 ||
-        setrlimit(RLIMIT_NOFILE, &files) < 0)
+    if (rlimits_forbid_core(e) < 0)
+        return -1;
+    if (setrlimit(RLIMIT_FSIZE, &none) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
         return err_sys(e, errno, "trial of the settings: rlimits");
     if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
         return err_sys(e, errno, "trial of the settings: change of user");

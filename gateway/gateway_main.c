@@ -15,6 +15,7 @@
 #include "err.h"
 #include "front.h"
 #include "gateway_settings.h"
+#include "guard.h"
 #include "health.h"
 #include "kernelspec.h"
 #include "launchclient.h"
@@ -23,6 +24,7 @@
 #include "metrics.h"
 #include "prespawn.h"
 #include "processuse.h"
+#include "rlimits.h"
 #include "room.h"
 #include "sessions.h"
 #include "version.h"
@@ -56,14 +58,14 @@ struct gateway {
  * memory holds the token and the keys of all kernels. */
 static int harden(struct err *e)
 {
-    struct rlimit none = { 0, 0 }, files;
+    struct rlimit files;
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_sys(e, errno, "set no_new_privs");
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return err_sys(e, errno, "make the process not dumpable");
-    if (setrlimit(RLIMIT_CORE, &none) < 0)
-        return err_sys(e, errno, "forbid core files");
+    if (rlimits_forbid_core(e) < 0)
+        return err_wrap(e, "forbid core files");
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max; /* each client of a kernel costs several */
         (void)setrlimit(RLIMIT_NOFILE, &files);
@@ -309,8 +311,11 @@ static int start(struct gateway *g, struct err *e)
         rc = watch_signals(g, e);
     if (rc == 0)
         rc = gateway_settings_await(g->args.settings_fd, &g->settings, e);
-    if (rc == 0)
-        log_setup("gateway", g->settings.log_format, g->settings.log_level);
+    if (rc < 0)
+        return rc;
+    log_setup("gateway", g->settings.log_format, g->settings.log_level);
+    processuse_start(); /* keeps open what the guard would not let it open */
+    rc = guard_enter(g->settings.kernel_path, g->args.dir_fd, e);
     if (rc < 0)
         return rc;
     g->settings_version = g->settings.version;
@@ -328,7 +333,6 @@ static int start(struct gateway *g, struct err *e)
     sessions_set_seed(g->sessions, g->settings.seed, g->settings.seed_kernel);
     g->room = room_new(g->loop, g->launcher);
     watch_health(g);
-    processuse_start();
     metrics_version(HOLDCELL_VERSION);
     metrics_add(METRIC_GATEWAY_RESTARTS, 0, 0, 0, g->args.restarts);
     if (g->settings.audit) {

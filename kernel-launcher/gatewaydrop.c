@@ -213,7 +213,7 @@ void gatewaydrop_exec(const struct gateway_config *c, int link_fd, int *status_f
     if (step(setsid(), "setsid", e) < 0 || step(chdir("/"), "chdir", e) < 0)
         return;
     if (set_limits(e) < 0 || drop_power(c->uid, e) < 0 || die_with_launcher(launcher, e) < 0 ||
-        seccomp_load(SECCOMP_GATEWAY, e) < 0)
+        seccomp_load(SECCOMP_GATEWAY_START, e) < 0)
         return;
     run_program(c, e);
 }

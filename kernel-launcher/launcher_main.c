@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "err.h"
+#include "harden.h"
 #include "hostids.h"
 #include "landlock.h"
 #include "launcher.h"
@@ -118,7 +119,9 @@ static int run(int argc, char **argv, struct err *e)
     rc = sandbox_host_open(&config, &host, e);
     if (rc < 0)
         return err_wrap(e, "start"), rc;
-    if (!o.sweep)
+    /* Only now: the holder of the outer user namespace has to be dumpable. */
+    rc = harden_daemon(SECCOMP_LAUNCHER, e);
+    if (rc == 0 && !o.sweep)
         rc = serve(&o, host, e);
     sandbox_host_close(host);
     return rc;

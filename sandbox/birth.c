@@ -80,14 +80,8 @@ static int settle(struct err *e)
  * the exec. */
 static int cut_capabilities(struct err *e)
 {
-    const uint64_t keep = caps_of_init();
+    int r = caps_keep(caps_of_init(), e);
 
-    for (unsigned cap = 0; cap < 64; cap++)
-        if ((keep >> cap & 1) == 0 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
-            return err_sys(e, errno, "drop capability %u", cap);
-    int r = caps_clear_ambient(e);
-    if (r == 0)
-        r = caps_set(keep, e);
     if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         r = err_sys(e, errno, "set no_new_privs");
     return r;

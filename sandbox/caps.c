@@ -12,10 +12,26 @@
 
 uint64_t caps_of_init(void)
 {
-    return BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL);
+    return BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) | BIT(CAP_KILL) |
+           BIT(CAP_SYS_CHROOT);
 }
 
-int caps_empty_bounding_set(struct err *e)
+/*
+ * CHOWN, DAC_OVERRIDE, FOWNER: files of sessions and of the gateway. SETUID, SETGID, SETPCAP:
+ * the drops. SYS_ADMIN: namespaces, mounts, cgroups. MKNOD: a session's /dev. KILL: processes
+ * of other ids. SYS_RESOURCE: limits above the inherited ones, and scores for the OOM killer
+ * that a session cannot take back. Not SYS_PTRACE (the owner of a user namespace may look into
+ * it without), not NET_ADMIN (a session's network is its own namespace's).
+ */
+uint64_t caps_of_daemons(void)
+{
+    return BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_KILL) |
+           BIT(CAP_SETGID) | BIT(CAP_SETUID) | BIT(CAP_SETPCAP) | BIT(CAP_SYS_ADMIN) |
+           BIT(CAP_MKNOD) | BIT(CAP_SYS_RESOURCE);
+}
+
+/* Drops those that are not in keep. */
+static int cut_bounding_set(uint64_t keep, struct err *e)
 {
     /* The kernel may know more capabilities than our headers: ask it. */
     for (unsigned long cap = 0; cap < 64; cap++) {
@@ -23,10 +39,30 @@ int caps_empty_bounding_set(struct err *e)
 
         if (in < 0)
             return cap > 0 ? 0 : err_sys(e, errno, "read the bounding set");
-        if (in == 1 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+        if (in == 1 && (keep >> cap & 1) == 0 && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
             return err_sys(e, errno, "drop capability %lu", cap);
     }
     return 0;
+}
+
+int caps_keep(uint64_t keep, struct err *e)
+{
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct d[2];
+    int r = cut_bounding_set(keep, e);
+
+    if (r == 0)
+        r = caps_clear_ambient(e);
+    if (r < 0)
+        return r;
+    if (syscall(SYS_capget, &head, d) < 0)
+        return err_sys(e, errno, "read the capabilities");
+    return caps_set(keep & (d[0].permitted | (uint64_t)d[1].permitted << 32), e);
+}
+
+int caps_empty_bounding_set(struct err *e)
+{
+    return cut_bounding_set(0, e);
 }
 
 int caps_clear_ambient(struct err *e)

@@ -13,8 +13,14 @@
 
 struct err;
 
-/* What holdcell-init keeps: SETUID SETGID SETPCAP KILL. */
+/* What holdcell-init keeps: SETUID SETGID SETPCAP KILL, and SYS_CHROOT to leave its empty root. */
 uint64_t caps_of_init(void);
+/* What root's daemons keep on the host. */
+uint64_t caps_of_daemons(void);
+
+/* Takes everything else out of the bounding set and, where it was there, out of the other
+ * sets. Needs CAP_SETPCAP. */
+int caps_keep(uint64_t keep, struct err *e) MUST_CHECK;
 
 /* Each returns 0 or a negative errno. The first three need CAP_SETPCAP, the
  * fourth CAP_SETUID and CAP_SETGID, in the caller's user namespace. */

@@ -35,7 +35,7 @@ struct drop_plan {
     uid_t uid, gid; /* inside the session's user namespace: 1000 for its user */
     mode_t umask;   /* 022; 007 for foreign kernels, which bind their own sockets */
     enum drop_filter filter;
-    int keep_capabilities; /* 1 only for init: SETUID SETGID SETPCAP KILL stay */
+    int keep_capabilities; /* 1 only for init: caps_of_init() stay */
     int new_session;       /* setsid() */
     /* Descriptors to keep: plan->fds[i] becomes number i (0, 1, 2, 3 ...); every other one is closed,
      * but for exec_status_fd, which is close-on-exec and moved behind them. */

@@ -7,12 +7,13 @@
  * session's namespaces and its final root; parent is the launcher (ppid 0
  * inside), PDEATHSIG is SIGKILL; uid and gid 0 inside (a host id of its own, not
  * the session user's), no groups; permitted, effective and bounding set are
- * SETUID SETGID SETPCAP KILL; no_new_privs set; leader of its own session, no
+ * SETUID SETGID SETPCAP KILL SYS_CHROOT; no_new_privs set; leader of its own session, no
  * terminal; cwd "/", umask 022, every signal at its default and unblocked;
  * empty environment; core size 1, NOFILE hard limit at least start.nofile.
  *
  * What init must still do itself before it says ready: PR_SET_DUMPABLE 0 (the
- * exec set it to 1), lock the securebits NOROOT, load its own filter.
+ * exec set it to 1), lock the securebits NOROOT, load its own filter, leave its root
+ * for the empty one.
  */
 #ifndef HC_INIT_START_H
 #define HC_INIT_START_H

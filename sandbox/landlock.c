@@ -40,16 +40,19 @@ enum { RESTRICT_LOG_SAME_EXEC_OFF = 1 };
 #define TRUNCATE    (UINT64_C(1) << 14)
 #define IOCTL_DEV   (UINT64_C(1) << 15)
 
+#define NET_TCP   (UINT64_C(1) << 0 | UINT64_C(1) << 1) /* bind, connect */
+#define SCOPE_ALL (UINT64_C(1) << 0 | UINT64_C(1) << 1) /* abstract sockets, signals */
+
 #define OF_FILES (EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV)
 
 static const struct landlock_rule session_rules[] = {
-    { "/", LANDLOCK_READ },      /* the tree holds what a session may see, and nothing else */
-    { "/dev", LANDLOCK_DEVICE }, /* null zero full random urandom, terminals */
-    { "/dev/shm", LANDLOCK_WRITE },
-    { "/home/user", LANDLOCK_WRITE },
-    { "/run/kernel", LANDLOCK_WRITE }, /* foreign kernels bind their sockets there */
-    { "/tmp", LANDLOCK_WRITE },
-    { NULL, LANDLOCK_READ },
+    { "/", LANDLOCK_READ, -1 },      /* the tree holds what a session may see, and nothing else */
+    { "/dev", LANDLOCK_DEVICE, -1 }, /* null zero full random urandom, terminals */
+    { "/dev/shm", LANDLOCK_WRITE, -1 },
+    { "/home/user", LANDLOCK_WRITE, -1 },
+    { "/run/kernel", LANDLOCK_WRITE, -1 }, /* foreign kernels bind their sockets there */
+    { "/tmp", LANDLOCK_WRITE, -1 },
+    { NULL, LANDLOCK_READ, -1 },
 };
 
 const struct landlock_rule *landlock_session_rules(void)
@@ -85,6 +88,8 @@ static uint64_t rights_of_abi(int abi)
 static uint64_t rights_of_kind(int kind)
 {
     const uint64_t look = EXECUTE | READ_FILE | READ_DIR;
+    const uint64_t change = WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG |
+                            MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER;
 
     switch (kind) {
     case LANDLOCK_READ:
@@ -92,15 +97,21 @@ static uint64_t rights_of_kind(int kind)
     case LANDLOCK_DEVICE:
         return look | WRITE_FILE | TRUNCATE | IOCTL_DEV;
     case LANDLOCK_WRITE:
-        return look | WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG |
-               MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER;
+        return look | change;
+    case LANDLOCK_LOOK:
+        return look & ~EXECUTE;
+    case LANDLOCK_KEEP:
+        return (look & ~EXECUTE) | change;
+    case LANDLOCK_TELL:
+        return WRITE_FILE;
     }
     return 0;
 }
 
 static int add_rule(int ruleset_fd, const struct landlock_rule *rule, uint64_t known, struct err *e)
 {
-    autoclose int fd = open(rule->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    autoclose int fd = rule->path[0] == '\0' ? fcntl(rule->fd, F_DUPFD_CLOEXEC, 0)
+                                             : open(rule->path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     struct path_attr attr = { rights_of_kind(rule->kind) & known, fd };
     struct stat st;
 
@@ -115,10 +126,11 @@ static int add_rule(int ruleset_fd, const struct landlock_rule *rule, uint64_t k
     return 0;
 }
 
-int landlock_enter(const struct landlock_rule *rules, struct err *e)
+static int enter(const struct landlock_rule *rules, int alone, struct err *e)
 {
     int abi = landlock_abi();
-    struct ruleset_attr attr = { rights_of_abi(abi), 0, 0 };
+    struct ruleset_attr attr = { rights_of_abi(abi), alone && abi >= 4 ? NET_TCP : 0,
+                                 alone && abi >= 6 ? SCOPE_ALL : 0 };
     /* ABI 7: no audit record for what the code of a cell is refused; it could fill the log. */
     unsigned flags = abi >= 7 ? RESTRICT_LOG_SAME_EXEC_OFF : 0;
     autoclose int ruleset_fd = -1;
@@ -139,4 +151,14 @@ int landlock_enter(const struct landlock_rule *rules, struct err *e)
     if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
         return err_sys(e, errno, "enter the layer");
     return 0;
+}
+
+int landlock_enter(const struct landlock_rule *rules, struct err *e)
+{
+    return enter(rules, 0, e);
+}
+
+int landlock_enter_alone(const struct landlock_rule *rules, struct err *e)
+{
+    return enter(rules, 1, e);
 }

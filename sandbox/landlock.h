@@ -22,12 +22,17 @@ struct err;
 int landlock_abi(void);
 
 struct landlock_rule {
-    const char *path; /* one that does not exist is skipped: it gets no right */
+    const char
+        *path; /* one that does not exist is skipped: it gets no right; "": the directory fd */
     enum {
         LANDLOCK_READ,   /* read, list and execute */
         LANDLOCK_DEVICE, /* read, write and ioctl of nodes that exist */
         LANDLOCK_WRITE,  /* everything but devices and ioctl on them */
+        LANDLOCK_LOOK,   /* read and list */
+        LANDLOCK_KEEP,   /* WRITE without execution */
+        LANDLOCK_TELL,   /* write to files that exist */
     } kind;
+    int fd;
 };
 
 /* The rules of a session, ended by a NULL path. */
@@ -37,5 +42,9 @@ const struct landlock_rule *landlock_session_rules(void);
  * that the kernel's ABI knows. Needs no_new_privs. Returns 0, or -ENOSYS when
  * there is no Landlock, or another negative errno. */
 int landlock_enter(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
+
+/* The same, and no TCP of its own (ABI 4), no abstract socket and no signal of who is
+ * outside of the layer (ABI 6). */
+int landlock_enter_alone(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
 
 #endif

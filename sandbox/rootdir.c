@@ -14,7 +14,7 @@
 
 static const char *const folders[] = {
     "dev", "etc",        "home", "home/user", "kernelspecs", "proc",
-    "run", "run/kernel", "tmp",  "usr",       "var",
+    "run", "run/kernel", "tmp",  "usr",       "var",         &ROOTDIR_EMPTY[1],
 };
 
 struct link {

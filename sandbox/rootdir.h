@@ -9,6 +9,9 @@
 
 struct err;
 
+/* A folder of the root that nothing is ever put into: the root of init itself. */
+#define ROOTDIR_EMPTY "/var/empty"
+
 /* Mount points must all exist before anything is attached: one made inside an attached
  * tree would follow that tree's links. runtime_dir: absolute. */
 int rootdir_furnish(int root_fd, const char *runtime_dir, struct err *e) MUST_CHECK;

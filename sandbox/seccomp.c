@@ -22,6 +22,15 @@ const struct sock_filter *seccomp_program(enum seccomp_filter filter, size_t *re
     case SECCOMP_GATEWAY:
         *ret_count = COUNT(gateway_program);
         return gateway_program;
+    case SECCOMP_GATEWAY_START:
+        *ret_count = COUNT(gateway_start_program);
+        return gateway_start_program;
+    case SECCOMP_LAUNCHER:
+        *ret_count = COUNT(launcher_program);
+        return launcher_program;
+    case SECCOMP_SUPERVISOR:
+        *ret_count = COUNT(supervisor_program);
+        return supervisor_program;
     }
     *ret_count = 0;
     return NULL;

@@ -13,9 +13,12 @@
 struct err;
 
 enum seccomp_filter {
-    SECCOMP_SESSION, /* every process of a session's user */
-    SECCOMP_INIT,    /* pid 1 of a sandbox; holds all of the session's, for filters add up */
-    SECCOMP_GATEWAY, /* the unprivileged server, from before its exec */
+    SECCOMP_SESSION,       /* every process of a session's user */
+    SECCOMP_INIT,          /* pid 1 of a sandbox; holds all of the session's, for filters add up */
+    SECCOMP_GATEWAY,       /* the unprivileged server */
+    SECCOMP_GATEWAY_START, /* the same, and its exec: until it has loaded the other */
+    SECCOMP_LAUNCHER,      /* holds all of the above */
+    SECCOMP_SUPERVISOR,    /* holds the launcher's */
 };
 
 /* Loads the filter into the calling thread, for good. Needs no_new_privs. */

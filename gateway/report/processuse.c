@@ -1,6 +1,7 @@
 #include "processuse.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,37 +11,45 @@
 #include "loop.h"
 #include "metrics.h"
 
-static uint64_t started_us;
+static struct {
+    uint64_t started_us;
+    int statm_fd; /* of /proc/self; 0: none */
+    DIR *fds;
+} self;
 
 void processuse_start(void)
 {
-    started_us = clock_realtime_us();
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+    self.started_us = clock_realtime_us();
+    self.statm_fd = fd > 0 ? fd : 0;
+    self.fds = opendir("/proc/self/fd");
 }
 
 static uint64_t resident_bytes(void)
 {
     unsigned long long all, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
+    char text[128];
+    ssize_t n = self.statm_fd > 0 ? pread(self.statm_fd, text, sizeof text - 1, 0) : -1;
 
-    if (f == NULL)
+    if (n <= 0)
         return 0;
-    if (fscanf(f, "%llu %llu", &all, &resident) != 2)
+    text[n] = '\0';
+    if (sscanf(text, "%llu %llu", &all, &resident) != 2)
         resident = 0;
-    fclose(f);
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static uint64_t open_fds(void)
 {
-    DIR *d = opendir("/proc/self/fd");
     uint64_t n = 0;
 
-    if (d == NULL)
+    if (self.fds == NULL)
         return 0;
-    for (const struct dirent *e; (e = readdir(d)) != NULL;)
+    rewinddir(self.fds);
+    for (const struct dirent *e; (e = readdir(self.fds)) != NULL;)
         n += e->d_name[0] != '.';
-    closedir(d);
-    return n - 1; /* that of the directory itself */
+    return n;
 }
 
 static uint64_t us_of(struct timeval t)
@@ -60,5 +69,5 @@ void processuse_measure(void)
     metrics_set(METRIC_PROCESS_RSS, 0, resident_bytes());
     metrics_set(METRIC_PROCESS_FDS, 0, open_fds());
     metrics_set(METRIC_PROCESS_FDS_MAX, 0, files.rlim_cur);
-    metrics_set(METRIC_PROCESS_START, 0, started_us);
+    metrics_set(METRIC_PROCESS_START, 0, self.started_us);
 }

@@ -2,7 +2,8 @@
 #ifndef HC_PROCESSUSE_H
 #define HC_PROCESSUSE_H
 
-void processuse_start(void); /* remembers when the process began */
+/* Remembers when the process began, and keeps open what it reads: later no file may be. */
+void processuse_start(void);
 void processuse_measure(void);
 
 #endif

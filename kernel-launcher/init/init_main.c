@@ -12,11 +12,14 @@
 #include "drop.h"
 #include "err.h"
 #include "init_start.h"
+#include "jail.h"
 #include "server.h"
 
 static int drop_to_init(const struct init_start *start, struct err *e)
 {
-    static const int fds[] = { 0, 1, 2, INIT_REQUEST_FD, INIT_READY_FD };
+    autoclose int root_fd = -1;
+    int r = jail_open_root(&root_fd, e);
+    const int fds[] = { 0, 1, 2, INIT_REQUEST_FD, INIT_READY_FD, root_fd };
     const struct drop_plan plan = {
         .uid = 0,
         .gid = 0,
@@ -35,7 +38,11 @@ static int drop_to_init(const struct init_start *start, struct err *e)
         .landlock = DROP_LANDLOCK_IF_THERE,
     };
 
-    return drop_run(&plan, e);
+    if (r < 0)
+        return r;
+    r = drop_run(&plan, e);
+    root_fd = -1; /* the drop has moved it to its place */
+    return r < 0 ? r : jail_enter(e);
 }
 
 int main(int argc, char **argv)

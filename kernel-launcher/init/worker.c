@@ -8,6 +8,7 @@
 #include "drop.h"
 #include "err.h"
 #include "files.h"
+#include "jail.h"
 #include "program.h"
 #include "tree.h"
 
@@ -150,7 +151,9 @@ static _Noreturn void child_main(const struct request *request, const struct pac
     if (dup3(channel_fd, CHANNEL_FD, O_CLOEXEC) < 0)
         _exit(1);
     buf_init(&out.page, INIT_PAGE_MAX);
-    r = become_user(request, packet, limits, &e);
+    r = jail_leave(&e);
+    if (r == 0)
+        r = become_user(request, packet, limits, &e);
     if (r == 0 && chdir("/home/user") < 0)
         r = err_sys(&e, errno, "home");
     if (r == 0)

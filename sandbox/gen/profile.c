@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,10 +90,12 @@ struct rule {
  * launcher has to reap and init never sees. */
 #define CLONE_REFUSED (0x7e020000ULL | CLONE_PARENT)
 
-static const struct rule common_rules[] = {
+static const struct rule child_rules[] = {
     WHEN1("clone", 0, CLONE_REFUSED, 0),
     REFUSE("clone3", ENOSYS), /* its flags are behind a pointer; libc falls back on ENOSYS only */
+};
 
+static const struct rule common_rules[] = {
     SOCKET(AF_UNIX, SOCK_STREAM, 0),
     SOCKET(AF_UNIX, SOCK_DGRAM, 0),
     SOCKET(AF_INET, SOCK_STREAM, 0),
@@ -149,8 +152,6 @@ static const struct rule session_rules[] = {
 static const struct rule gateway_rules[] = {
     WHEN1("clone", 0, CLONE_REFUSED | CLONE_THREAD, CLONE_THREAD), /* threads, no processes */
     REFUSE("clone3", ENOSYS),
-    /* The launcher loads this filter and then starts the program from a descriptor. */
-    WHEN1("execveat", 4, LOW, AT_EMPTY_PATH),
 
     SOCKET(AF_UNIX, SOCK_STREAM, 0),
     { "socket", EOPNOTSUPP, 1, { { 0, LOW, AF_NETLINK } } },
@@ -166,6 +167,20 @@ static const struct rule gateway_rules[] = {
     PRCTL(PR_SET_NO_NEW_PRIVS),
     PRCTL(PR_GET_NO_NEW_PRIVS),
     PRCTL(0x53564d41 /* PR_SET_VMA: names of mappings */),
+};
+
+/* The launcher loads the gateway's filter with these and then starts the program from a
+ * descriptor; the program closes the door behind itself by the one without them. */
+static const struct rule gateway_start_rules[] = {
+    WHEN1("execveat", 4, LOW, AT_EMPTY_PATH), WHEN1("seccomp", 0, LOW, SECCOMP_SET_MODE_FILTER),
+    PRCTL(PR_CAPBSET_READ), /* glibc's start, in builds with sanitizers */
+};
+
+/* Root's daemons. Their filter is inherited by all that they start, so it must let through
+ * whatever any other profile does; what it takes from root is the rest. */
+static const struct rule daemon_rules[] = {
+    SOCKET(AF_UNIX, SOCK_SEQPACKET, 0),
+    MKNOD(S_IFCHR), /* a session's null, zero, random; block devices are for nobody */
 };
 
 static const struct rule init_rules[] = {
@@ -185,23 +200,50 @@ static const uint32_t ioctl_requests[] = {
     FIONCLEX,  TIOCGPTN,   TIOCSPTLCK, TIOCGPTPEER, TIOCGSID,
 };
 
+/* ... and what the launcher adds: bytes that a peer has not taken, `lo` of a session. */
+static const uint32_t daemon_ioctls[] = { SIOCOUTQ, SIOCGIFFLAGS, SIOCSIFFLAGS };
+
 struct profile {
     const char *name;
-    const char *lists[3];
-    const struct rule *rules[3];
-    size_t rule_counts[3];
+    const char *lists[5];
+    const struct rule *rules[4];
+    size_t rule_counts[4];
+    const uint32_t *more_ioctls;
+    size_t more_ioctl_count;
 };
 
 static const struct profile profiles[] = {
     { "session",
       { "session.list" },
-      { common_rules, session_rules },
-      { COUNT(common_rules), COUNT(session_rules) } },
+      { child_rules, common_rules, session_rules },
+      { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules) },
+      NULL,
+      0 },
     { "init",
       { "session.list", "init.list" },
-      { common_rules, init_rules },
-      { COUNT(common_rules), COUNT(init_rules) } },
-    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) } },
+      { child_rules, common_rules, init_rules },
+      { COUNT(child_rules), COUNT(common_rules), COUNT(init_rules) },
+      NULL,
+      0 },
+    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) }, NULL, 0 },
+    { "gateway_start",
+      { "gateway.list", "gateway_start.list" },
+      { gateway_rules, gateway_start_rules },
+      { COUNT(gateway_rules), COUNT(gateway_start_rules) },
+      NULL,
+      0 },
+    { "launcher",
+      { "session.list", "init.list", "gateway.list", "launcher.list" },
+      { common_rules, init_rules, daemon_rules },
+      { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
+      daemon_ioctls,
+      COUNT(daemon_ioctls) },
+    { "supervisor",
+      { "session.list", "init.list", "gateway.list", "launcher.list", "supervisor.list" },
+      { common_rules, init_rules, daemon_rules },
+      { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
+      daemon_ioctls,
+      COUNT(daemon_ioctls) },
 };
 
 const char *const *profile_names(void)
@@ -314,7 +356,7 @@ static uint32_t highest_call(void)
 #define LOAD(field)   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
 
-enum { PROLOGUE_MAX = 16 + COUNT(ioctl_requests) };
+enum { PROLOGUE_MAX = 16 + COUNT(ioctl_requests) + COUNT(daemon_ioctls) };
 
 /*
  * What libseccomp cannot say, put before its program: a range of numbers, and an
@@ -322,9 +364,10 @@ enum { PROLOGUE_MAX = 16 + COUNT(ioctl_requests) };
  * libseccomp's own check for a foreign architecture and for x32 numbers, which
  * are not touched here.
  */
-static size_t prologue(struct sock_filter *out)
+static size_t prologue(const struct profile *p, struct sock_filter *out)
 {
-    const unsigned requests = COUNT(ioctl_requests);
+    const unsigned common = COUNT(ioctl_requests);
+    const unsigned requests = common + (unsigned)p->more_ioctl_count;
     const unsigned ioctl_block = requests + 3;
     size_t n = 0;
 
@@ -341,16 +384,17 @@ static size_t prologue(struct sock_filter *out)
     out[n++] =
         (struct sock_filter)LOAD(args[1]); /* the low half: both architectures are little-endian */
     for (unsigned i = 0; i < requests; i++)
-        out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ioctl_requests[i],
-                                                (uint8_t)(requests - i), 0);
+        out[n++] = (struct sock_filter)BPF_JUMP(
+            BPF_JMP | BPF_JEQ | BPF_K, i < common ? ioctl_requests[i] : p->more_ioctls[i - common],
+            (uint8_t)(requests - i), 0);
     out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOTTY);
     out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
     return n;
 }
 
 /* libseccomp writes programs to descriptors only. */
-static int export(scmp_filter_ctx filter, struct sock_filter **ret, size_t *ret_count,
-                  struct err *e)
+static int export(scmp_filter_ctx filter, const struct profile *p, struct sock_filter **ret,
+                  size_t *ret_count, struct err *e)
 {
     autoclose int fd = memfd_create("bpf", MFD_CLOEXEC);
     autofree struct sock_filter *code = NULL;
@@ -366,7 +410,7 @@ static int export(scmp_filter_ctx filter, struct sock_filter **ret, size_t *ret_
     if (fstat(fd, &st) < 0)
         return err_sys(e, errno, "size of the program");
     code = xcalloc(PROLOGUE_MAX + (size_t)st.st_size / sizeof *code, sizeof *code);
-    n = prologue(code);
+    n = prologue(p, code);
     if (pread(fd, code + n, (size_t)st.st_size, 0) != st.st_size)
         return err_set(e, EIO, "read the program");
     n += (size_t)st.st_size / sizeof *code;
@@ -391,7 +435,7 @@ int profile_compile(const char *name, const char *lists, struct sock_filter **re
             return err_set(e, ENOMEM, "filter");
         r = fill(filter, &profiles[i], lists, e);
         if (r == 0)
-            r = export(filter, ret, ret_count, e);
+            r = export(filter, &profiles[i], ret, ret_count, e);
         seccomp_release(filter);
         return r;
     }

@@ -67,6 +67,8 @@ static inline _Noreturn void box_child(int go_fd, int request_fd, int ready_fd, 
     box_step(mount("tmp", "/tmp", "tmpfs", 0, "size=128k,nr_inodes=40,mode=1777") == 0, "tmp");
     box_step(mount("proc", "/proc", "proc", 0, NULL) == 0, "proc");
     box_step(mkdir("/home/user", 0755) == 0 && chown("/home/user", 1000, 1000) == 0, "home");
+    box_step(mount("var", "/var", "tmpfs", 0, "size=64k,mode=755") == 0, "var");
+    box_step(mkdir("/var/empty", 0755) == 0, "var");
     box_step(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "pdeathsig");
     null_fd = open("/dev/null", O_RDWR);
     box_step(null_fd >= 0 && dup2(null_fd, 0) == 0 && dup2(null_fd, 1) == 1, "null");

@@ -269,8 +269,8 @@ static struct drop_plan init_plan(const int *fds, unsigned count)
     return plan;
 }
 
-/* SETGID SETUID SETPCAP KILL of linux/capability.h */
-static const unsigned long long init_capabilities = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5;
+/* SETGID SETUID SETPCAP KILL SYS_CHROOT of linux/capability.h */
+static const unsigned long long init_capabilities = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5 | 1 << 18;
 
 static void expect_init(void *arg)
 {
@@ -303,7 +303,7 @@ static void expect_init(void *arg)
     EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-static void init_keeps_four_capabilities_and_its_children_none(void **state)
+static void init_keeps_five_capabilities_and_its_children_none(void **state)
 {
     (void)state;
     assert_child_passes(expect_init, NULL);
@@ -446,7 +446,7 @@ int main(void)
         cmocka_unit_test(ignored_and_blocked_signals_are_not_inherited),
         cmocka_unit_test(limits_are_set_and_cannot_be_raised),
         cmocka_unit_test(a_child_can_lead_a_session_of_its_own),
-        cmocka_unit_test(init_keeps_four_capabilities_and_its_children_none),
+        cmocka_unit_test(init_keeps_five_capabilities_and_its_children_none),
         cmocka_unit_test(user_zero_gets_nothing_back_by_an_exec),
         cmocka_unit_test(a_step_that_fails_gives_its_name),
         cmocka_unit_test(a_caller_without_the_power_to_drop_is_refused),

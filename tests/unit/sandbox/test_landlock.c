@@ -187,9 +187,9 @@ static void kernels_of_a_session_reach_each_other(void **state)
 static void missing_paths(void *arg)
 {
     const struct landlock_rule rules[] = {
-        { "/hc-not-there/at-all", LANDLOCK_WRITE },
-        { "/dev/null", LANDLOCK_WRITE }, /* a file: rights of directories must not disturb */
-        { NULL, LANDLOCK_READ },
+        { "/hc-not-there/at-all", LANDLOCK_WRITE, -1 },
+        { "/dev/null", LANDLOCK_WRITE, -1 }, /* a file: rights of directories must not disturb */
+        { NULL, LANDLOCK_READ, -1 },
     };
 
     (void)arg;

@@ -34,9 +34,11 @@ struct named {
     enum seccomp_filter filter;
 };
 
-static const struct named filters[] = { { "session", SECCOMP_SESSION },
-                                        { "init", SECCOMP_INIT },
-                                        { "gateway", SECCOMP_GATEWAY } };
+static const struct named filters[] = {
+    { "session", SECCOMP_SESSION },   { "init", SECCOMP_INIT },
+    { "gateway", SECCOMP_GATEWAY },   { "gateway_start", SECCOMP_GATEWAY_START },
+    { "launcher", SECCOMP_LAUNCHER }, { "supervisor", SECCOMP_SUPERVISOR }
+};
 
 static uint32_t load_word(const struct seccomp_data *data, uint32_t offset)
 {
@@ -134,23 +136,43 @@ static void every_profile_is_embedded(void **state)
     assert_null(names[sizeof filters / sizeof filters[0]]);
 }
 
-/* Filters add up in the children of init: what it is refused they are refused. */
-static void init_may_call_all_that_a_session_may(void **state)
+/* Outer allows, for these arguments, whatever inner does. */
+static void expect_all_of(enum seccomp_filter inner, enum seccomp_filter outer)
 {
-    (void)state;
-    static const uint64_t values[] = { 0,      1,          2,          3,      6,      10,
-                                       15,     16,         17,         38,     41,     0x5401,
-                                       0x541b, 0x53564d41, 0xffffffff, 0x1000, 0x2000, 0x8000 };
+    static const uint64_t values[] = { 0,      1,      2,      3,          5,
+                                       6,      10,     16,     17,         0x5401,
+                                       0x5411, 0x8913, 0x2000, 0x53564d41, 0xffffffff };
     const size_t n = sizeof values / sizeof values[0];
 
     for (long nr = 0; nr < CALLS; nr++) {
         for (size_t i = 0; i < n * n * n; i++) {
             uint64_t a = values[i % n], b = values[i / n % n], c = values[i / n / n];
 
-            if (verdict(SECCOMP_SESSION, nr, a, b, c) == SECCOMP_RET_ALLOW)
-                assert_int_equal(verdict(SECCOMP_INIT, nr, a, b, c), SECCOMP_RET_ALLOW);
+            if (verdict(inner, nr, a, b, c) == SECCOMP_RET_ALLOW)
+                assert_int_equal(verdict(outer, nr, a, b, c), SECCOMP_RET_ALLOW);
         }
     }
+}
+
+/* Filters add up in children: what is refused to a parent is refused to them. */
+static void each_profile_holds_those_of_what_its_process_starts(void **state)
+{
+    (void)state;
+    expect_all_of(SECCOMP_SESSION, SECCOMP_INIT);
+    expect_all_of(SECCOMP_GATEWAY, SECCOMP_GATEWAY_START);
+    expect_all_of(SECCOMP_INIT, SECCOMP_LAUNCHER);
+    expect_all_of(SECCOMP_GATEWAY_START, SECCOMP_LAUNCHER);
+    expect_all_of(SECCOMP_LAUNCHER, SECCOMP_SUPERVISOR);
+}
+
+static void the_gateway_has_no_exec_once_it_is_started(void **state)
+{
+    (void)state;
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_execve, 0, 0, 0), SECCOMP_RET_ERRNO | EPERM);
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_execveat, 0, 0, 0), SECCOMP_RET_ERRNO | EPERM);
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_seccomp, 1, 0, 0), SECCOMP_RET_ERRNO | EPERM);
+    assert_int_equal(verdict(SECCOMP_GATEWAY_START, SYS_execve, 0, 0, 0),
+                     SECCOMP_RET_ERRNO | EPERM);
 }
 
 static void an_unknown_number_answers_enosys_and_a_known_one_does_not(void **state)
@@ -224,7 +246,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_embedded_programs_are_what_the_profiles_say),
         cmocka_unit_test(every_profile_is_embedded),
-        cmocka_unit_test(init_may_call_all_that_a_session_may),
+        cmocka_unit_test(each_profile_holds_those_of_what_its_process_starts),
+        cmocka_unit_test(the_gateway_has_no_exec_once_it_is_started),
         cmocka_unit_test(an_unknown_number_answers_enosys_and_a_known_one_does_not),
         cmocka_unit_test(the_upper_half_of_an_int_argument_changes_nothing),
         cmocka_unit_test(a_foreign_architecture_kills),

@@ -143,7 +143,7 @@ static void files_of_the_host_are_not_there(void **state)
     shell("ls -A /home /run /var /home/user /tmp /dev/shm");
     assert_string_equal(output,
                         "/dev/shm:\n\n/home:\nuser\n\n/home/user:\n\n/run:\nkernel\n\n/tmp:\n"
-                        "\n/var:\ntmp\n");
+                        "\n/var:\nempty\ntmp\n");
 }
 
 static void nothing_but_the_own_folders_can_be_written(void **state)

@@ -1,0 +1,42 @@
+#include "harden.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "caps.h"
+#include "err.h"
+#include "rlimits.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
+int harden_daemon(enum seccomp_filter filter, struct err *e)
+{
+    int r = rlimits_forbid_core(e);
+
+    if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        r = err_sys(e, errno, "PR_SET_NO_NEW_PRIVS");
+    if (r == 0)
+        r = caps_keep(caps_of_daemons(), e);
+    if (r == 0 && !SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        r = err_sys(e, errno, "PR_SET_DUMPABLE");
+    if (r == 0 && !SANITIZED)
+        r = seccomp_load(filter, e);
+    return r < 0 ? err_wrap(e, "give up power") : 0;
+}
+
+int harden_gateway(const struct landlock_rule *rules, struct err *e)
+{
+    int r = landlock_abi() != 0 ? landlock_enter_alone(rules, e) : 0;
+
+    return r < 0 ? r : seccomp_load(SECCOMP_GATEWAY, e);
+}
