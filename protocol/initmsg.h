@@ -21,7 +21,7 @@ enum init_verb {
     INIT_REMOVE,
     INIT_MKDIR,
     INIT_SPAWN, /* a process of the session's user -> pid inside */
-    INIT_KILL,  /* signal to a process group that SPAWN made */
+    INIT_KILL, /* signal to a process group that SPAWN made; SIGKILL: to all that descends from it */
     INIT_VERBS_END,
 
     INIT_ERROR = 64,

@@ -87,7 +87,7 @@ static int cut_capabilities(struct err *e)
     return r;
 }
 
-/* 0, 1, 2: the session's null; 3: requests; 4: ready; image: close-on-exec. On failure *ret_ready is
+/* 0, 1, 2: the session's null; 3: requests; 4: ready; 5: groups, or the null; image: close-on-exec. On failure *ret_ready is
  * where the report still goes. */
 static int place_descriptors(const struct birth *b, int *ret_ready, int *ret_image, struct err *e)
 {
@@ -98,17 +98,19 @@ static int place_descriptors(const struct birth *b, int *ret_ready, int *ret_ima
 
     if (null >= 0)
         null = fcntl(null, F_DUPFD_CLOEXEC, ABOVE_ALL);
-    if (image < 0 || request < 0 || ready < 0 || null < 0)
+    int groups = b->start.groups ? fcntl(b->groups_fd, F_DUPFD_CLOEXEC, ABOVE_ALL) : null;
+    if (groups < 0 || image < 0 || request < 0 || ready < 0 || null < 0)
         return err_sys(e, errno, "put descriptors aside");
     *ret_ready = ready;
     if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-        dup2(request, INIT_REQUEST_FD) < 0 || dup2(ready, INIT_READY_FD) < 0)
+        dup2(request, INIT_REQUEST_FD) < 0 || dup2(ready, INIT_READY_FD) < 0 ||
+        dup2(groups, INIT_GROUPS_FD) < 0)
         return err_sys(e, errno, "put descriptors in place");
     *ret_ready = INIT_READY_FD;
-    if (dup3(image, INIT_READY_FD + 1, O_CLOEXEC) < 0 ||
-        syscall(SYS_close_range, INIT_READY_FD + 2, ~0U, 0) < 0)
+    if (dup3(image, INIT_GROUPS_FD + 1, O_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, INIT_GROUPS_FD + 2, ~0U, 0) < 0)
         return err_sys(e, errno, "close the launcher's descriptors");
-    *ret_image = INIT_READY_FD + 1;
+    *ret_image = INIT_GROUPS_FD + 1;
     return 0;
 }
 

@@ -13,6 +13,7 @@ struct birth {
     const struct mounts *mounts;
     struct init_start start;
     int init_fd;       /* the image */
+    int groups_fd;     /* with start.groups */
     int request_fd;    /* init's end of the request socket */
     int ready_fd;      /* write end; also tells of failures before the exec */
     int ready_read_fd; /* the launcher's end: closed here, or the launcher's death would not show */

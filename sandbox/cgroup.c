@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "cgfile.h"
@@ -198,6 +199,27 @@ int cgroup_leaf_new(struct cgroup *cg, const char *leaf, int *ret_fd, struct err
         (void)unlinkat(cg->fd, leaf, AT_REMOVEDIR);
         return err_sys(e, -r, "open cgroup '%s/%s'", cg->name, leaf);
     }
+    return 0;
+}
+
+int cgroup_leaf_share(struct cgroup *cg, const char *leaf, int leaf_fd, uid_t uid, unsigned groups,
+                      int *ret_fd, struct err *e)
+{
+    int r = cgfile_write(leaf_fd, "cgroup.max.depth", "1");
+
+    *ret_fd = -1;
+    if (r == 0)
+        r = cgfile_write(leaf_fd, "cgroup.max.descendants", "%u", groups);
+    if (r < 0)
+        return err_sys(e, -r, "bound the groups below '%s/%s'", cg->name, leaf);
+    /* cgroup.procs too: a clone into a child group asks for it, as for a move through us. */
+    if (fchownat(leaf_fd, "", uid, (gid_t)uid, AT_EMPTY_PATH) < 0 ||
+        fchownat(leaf_fd, "cgroup.procs", uid, (gid_t)uid, 0) < 0)
+        return err_sys(e, errno, "share cgroup '%s/%s'", cg->name, leaf);
+    *ret_fd = open_tree(leaf_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    /* EINVAL: it is in no mount of our namespace. */
+    if (*ret_fd < 0 && errno != EINVAL)
+        return err_sys(e, errno, "mount cgroup '%s/%s'", cg->name, leaf);
     return 0;
 }
 

@@ -2,7 +2,8 @@
  * cgroup - the control groups of an instance and of its sessions: limits, use,
  * kill. Layout (sandbox.md §8), in the unified tree:
  *
- *   holdcell-<slot>/s/<index>-<generation>/init      pid 1 and its children
+ *   holdcell-<slot>/s/<index>-<generation>/init      pid 1 and its short-lived children
+ *                                         /init/p<n> a program that it started, and what that starts
  *                                         /k<kernel>-<generation>
  *
  * The limits sit on the session's group. With v2 they are files of that very
@@ -52,6 +53,12 @@ void cgroup_base_room(const struct cgroup_base *b, struct cgroup_room *ret);
 
 /* Makes a leaf; *ret_fd (owned by the caller) is for CLONE_INTO_CGROUP. -EEXIST when there is one. */
 int cgroup_leaf_new(struct cgroup *cg, const char *leaf, int *ret_fd, struct err *e) MUST_CHECK;
+/* Lets a process of a session divide a leaf among its children: one level of groups, at most
+ * `groups` of them, owned by uid. *ret_fd (owned by the caller) is a mount of the leaf alone, so
+ * that there is no way up from it; -1 on hosts where it cannot be made (a cgroup tree that is
+ * mounted nowhere). */
+int cgroup_leaf_share(struct cgroup *cg, const char *leaf, int leaf_fd, uid_t uid, unsigned groups,
+                      int *ret_fd, struct err *e) MUST_CHECK;
 int cgroup_leaf_remove(struct cgroup *cg, const char *leaf, struct err *e) MUST_CHECK;
 
 /* Puts a process that was cloned into a leaf under the limits, before it runs

@@ -20,6 +20,7 @@ enum {
     READY_TIMEOUT_MS = 20000,
     GIVE_UP_TRIES = 500,  /* of 10 ms; then the next start of this slot sweeps what is left */
     INIT_OOM_SCORE = 400, /* less than a kernel's: pid 1 is the last to go */
+    INIT_GROUPS = 512,    /* programs that it starts, and those it may leave behind */
 };
 
 static const char init_leaf[] = "init";
@@ -94,9 +95,9 @@ static int deliver(struct sandbox *s, struct delivery *d, struct err *e)
 
 static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 {
-    const struct birth b = {
+    struct birth b = {
         .mounts = &d->mounts,
-        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits) },
+        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits), 0 },
         .init_fd = s->host->init_fd,
         .request_fd = d->request[1],
         .ready_fd = d->ready[1],
@@ -104,11 +105,17 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
         .go_fd = d->go[0],
         .go_write_fd = d->go[1],
     };
+    const uid_t init_id = userns_host_id(s->host->userns.id_base, userns_outer_init(s->index));
     autoclose int leaf_fd = -1;
+    autoclose int groups_fd = -1;
     int r = cgroup_leaf_new(s->cgroup, init_leaf, &leaf_fd, e);
 
+    if (r == 0)
+        r = cgroup_leaf_share(s->cgroup, init_leaf, leaf_fd, init_id, INIT_GROUPS, &groups_fd, e);
     if (r < 0)
         return r;
+    b.groups_fd = groups_fd;
+    b.start.groups = groups_fd >= 0;
     pid_t pid = userns_clone_init(&s->host->userns, s->index, leaf_fd, e);
     if (pid == 0)
         birth_run(&b);

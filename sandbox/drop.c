@@ -165,7 +165,8 @@ static int enter_landlock(const struct drop_plan *plan, struct err *e)
 
     if (plan->landlock == DROP_LANDLOCK_INHERITED)
         return 0;
-    r = landlock_enter(landlock_session_rules(), e);
+    r = landlock_enter(
+        plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(), e);
     if (r == -ENOSYS && plan->landlock == DROP_LANDLOCK_IF_THERE) {
         if (e != NULL)
             *e = (struct err){ 0 };

@@ -16,6 +16,7 @@
 #include "cleanup.h"
 
 struct err;
+struct landlock_rule;
 
 enum drop_filter {
     DROP_FILTER_SESSION, /* kernels, commands, file requests: the allow-list */
@@ -44,6 +45,7 @@ struct drop_plan {
     int exec_status_fd;                  /* -1 for none; after the drop its number is fd_count */
     uint64_t nofile, nproc, fsize_bytes; /* hard limits; 0 keeps the inherited one */
     enum drop_landlock landlock;
+    const struct landlock_rule *landlock_rules; /* NULL: landlock_session_rules() */
 };
 
 /* Returns 0, or the negative errno with the step's name in e. After a failure

@@ -10,8 +10,10 @@
 static int open_all(const struct sandbox_config *c, struct sandbox_host *h, struct err *e)
 {
     userns_raise_limits();
-    /* First: what an earlier launcher left may hold ids and memory. */
-    int r = cgroup_base_open(c->slot, c->cgroup_parent, &h->cgroups, e);
+    int r = layers_own_namespace(e);
+    /* Before the rest: what an earlier launcher left may hold ids and memory. */
+    if (r == 0)
+        r = cgroup_base_open(c->slot, c->cgroup_parent, &h->cgroups, e);
     if (r == 0)
         r = userns_open(c->id_base, c->one_level, &h->userns, e);
     if (r == 0)

@@ -26,18 +26,20 @@ struct err;
 
 enum {
     INIT_REQUEST_FD =
-        3,             /* SOCK_SEQPACKET, initmsg.h; its end of file ends init and the sandbox: the
+        3,              /* SOCK_SEQPACKET, initmsg.h; its end of file ends init and the sandbox: the
                           * launcher holds a duplicate of the other side as long as it wants both */
-    INIT_READY_FD = 4, /* pipe, written by init_start_ready() or init_start_failed() */
-    /* 0, 1 and 2 are the session's own /dev/null; nothing above 4 is open. */
+    INIT_READY_FD = 4,  /* pipe, written by init_start_ready() or init_start_failed() */
+    INIT_GROUPS_FD = 5, /* with start.groups: a mount of init's own cgroup that it may divide */
+    /* 0, 1 and 2 are the session's own /dev/null; nothing else is open. */
 };
 
-enum { INIT_START_ARGS = 5 }; /* with the NULL */
+enum { INIT_START_ARGS = 6 }; /* with the NULL */
 
 /* The hard limits that every process of the session's user gets: what init puts
  * into the drop_plan of its children. */
 struct init_start {
     uint64_t nofile, nproc, fsize_bytes;
+    uint64_t groups; /* 1: INIT_GROUPS_FD is there */
 };
 
 /* The text of the arguments; lives as long as the struct. */

@@ -102,8 +102,6 @@ static uint64_t rights_of_kind(int kind)
         return look & ~EXECUTE;
     case LANDLOCK_KEEP:
         return (look & ~EXECUTE) | change;
-    case LANDLOCK_TELL:
-        return WRITE_FILE;
     }
     return 0;
 }

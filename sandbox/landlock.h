@@ -30,7 +30,6 @@ struct landlock_rule {
         LANDLOCK_WRITE,  /* everything but devices and ioctl on them */
         LANDLOCK_LOOK,   /* read and list */
         LANDLOCK_KEEP,   /* WRITE without execution */
-        LANDLOCK_TELL,   /* write to files that exist */
     } kind;
     int fd;
 };

@@ -19,7 +19,7 @@ static const char mount_point[] = "/run/holdcell/layers";
 /* The host's own software and sources are no business of a session. */
 static const char *const hidden_in_usr[] = { "local", "src" };
 
-static int own_mount_namespace(struct err *e)
+int layers_own_namespace(struct err *e)
 {
     if (unshare(CLONE_NEWNS) < 0)
         return err_sys(e, errno, "make a mount namespace");
@@ -141,8 +141,6 @@ int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
 
     if (r == 0)
         r = make_mount_point(e);
-    if (r == 0)
-        r = own_mount_namespace(e);
     if (r == 0)
         r = mount_layers(&l, e);
     if (r == 0 && (l.usr_fd = open("/usr", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)

@@ -21,9 +21,12 @@ struct layers {
 };
 
 /* Moves the calling process into a mount namespace of its own (it still sees later
- * mounts of the host): overlays take their layers from the caller's namespace
- * (Linux < 6.15), and nothing of this is left behind when the process dies.
+ * mounts of the host): overlays and detached copies are made of what lies in the caller's
+ * namespace (Linux < 6.15), and nothing of this is left behind when the process dies.
  * Descriptors of directories that serve as layers must be opened after this. */
+int layers_own_namespace(struct err *e) MUST_CHECK;
+
+/* In a mount namespace of our own. */
 int layers_open(const char *runtime_dir, struct layers *ret, struct err *e) MUST_CHECK;
 void layers_close(struct layers *l);
 

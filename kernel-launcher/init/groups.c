@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "err.h"
+#include "leaves.h"
 
 struct group *groups_find(struct groups *g, pid_t pid)
 {
@@ -16,8 +17,8 @@ struct group *groups_find(struct groups *g, pid_t pid)
     return NULL;
 }
 
-/* A free slot, or else the oldest group that lost its leader: what is left of it
- * can no longer be named then, but ends with the session. */
+/* A free slot, or else the oldest group without a leaf that lost its leader: what is left of
+ * it can no longer be named then, but ends with the session. */
 static struct group *free_slot(struct groups *g)
 {
     struct group *oldest = NULL;
@@ -25,9 +26,9 @@ static struct group *free_slot(struct groups *g)
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         struct group *one = &g->slots[i];
 
-        if (one->pid == 0)
+        if (one->pid == 0 && one->leaf == 0)
             return one;
-        if (one->told && (oldest == NULL || one->age < oldest->age))
+        if (one->told && one->leaf == 0 && (oldest == NULL || one->age < oldest->age))
             oldest = one;
     }
     return oldest;
@@ -38,18 +39,39 @@ int groups_has_room(struct groups *g)
     return free_slot(g) != NULL;
 }
 
-void groups_add(struct groups *g, pid_t pid)
+uint64_t groups_next_leaf(struct groups *g)
 {
-    struct group *stale = groups_find(g, pid); /* the kernel reuses no number that is in use */
-    struct group *one = stale != NULL ? stale : free_slot(g);
-
-    check(one != NULL);
-    *one = (struct group){ .pid = pid, .age = ++g->made };
+    return ++g->leaves;
 }
 
+void groups_add(struct groups *g, pid_t pid, uint64_t leaf)
+{
+    struct group *stale = groups_find(g, pid);
+
+    /* The kernel gives out no number that is in use: that group is empty. */
+    if (stale != NULL)
+        groups_remove(stale);
+    struct group *one = free_slot(g);
+
+    check(one != NULL);
+    *one = (struct group){ .pid = pid, .leaf = leaf, .age = ++g->made };
+}
+
+/* Its leaf is tried again when something was reaped. */
 void groups_remove(struct group *one)
 {
-    *one = (struct group){ 0 };
+    const uint64_t leaf = one->leaf != 0 && !leaves_remove(one->leaf) ? one->leaf : 0;
+
+    *one = (struct group){ .leaf = leaf };
+}
+
+int groups_signal(const struct group *one, int signo)
+{
+    if (signo == SIGKILL && one->leaf != 0)
+        return leaves_kill(one->leaf);
+    if (one->alone)
+        return -ESRCH;
+    return kill(-one->pid, signo) < 0 ? -errno : 0;
 }
 
 void groups_ended(struct groups *g, pid_t pid, int status)
@@ -62,14 +84,22 @@ void groups_ended(struct groups *g, pid_t pid, int status)
     one->status = status;
 }
 
-void groups_forget_empty(struct groups *g)
+unsigned groups_forget_empty(struct groups *g)
 {
+    unsigned left = 0;
+
     for (unsigned i = 0; i < GROUPS_MAX; i++) {
         struct group *one = &g->slots[i];
 
-        if (one->pid != 0 && one->told && kill(-one->pid, 0) < 0 && errno == ESRCH)
-            groups_remove(one);
+        if (one->pid != 0 && one->told && !one->alone && kill(-one->pid, 0) < 0 && errno == ESRCH)
+            one->alone = 1;
+        if ((one->alone || one->pid == 0) && one->leaf != 0 && leaves_remove(one->leaf))
+            one->leaf = 0;
+        if (one->alone && one->leaf == 0)
+            *one = (struct group){ 0 };
+        left += one->leaf != 0 && (one->alone || one->pid == 0);
     }
+    return left;
 }
 
 struct group *groups_next_event(struct groups *g)

@@ -7,19 +7,53 @@
  * it opens no path at all. How it is started: init_start.h.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 #include "drop.h"
 #include "err.h"
 #include "init_start.h"
 #include "jail.h"
+#include "landlock.h"
+#include "oomscore.h"
 #include "server.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+enum { RULES_MAX = 16 };
+
+/* The session's rules, and what init needs above them. */
+static void make_rules(const struct init_start *start, struct landlock_rule rules[RULES_MAX])
+{
+    const struct landlock_rule more[] = {
+        { start->groups ? "" : NULL, LANDLOCK_KEEP, INIT_GROUPS_FD },
+        { NULL, LANDLOCK_READ, -1 },
+    };
+    unsigned n = 0;
+
+    for (const struct landlock_rule *r = landlock_session_rules(); r->path != NULL; r++) {
+        check(n + COUNT(more) < RULES_MAX);
+        rules[n++] = *r;
+    }
+    memcpy(rules + n, more, sizeof more);
+}
 
 static int drop_to_init(const struct init_start *start, struct err *e)
 {
+    struct landlock_rule rules[RULES_MAX];
     autoclose int root_fd = -1;
+    autoclose int score_fd = -1;
     int r = jail_open_root(&root_fd, e);
-    const int fds[] = { 0, 1, 2, INIT_REQUEST_FD, INIT_READY_FD, root_fd };
+
+    if (r == 0)
+        r = oomscore_open(&score_fd, e);
+    if (r < 0)
+        return r;
+    /* In their places already, but for the last two. */
+    const int fds[] = {
+        0,       1,       2, INIT_REQUEST_FD, INIT_READY_FD, start->groups ? INIT_GROUPS_FD : 0,
+        root_fd, score_fd
+    };
     const struct drop_plan plan = {
         .uid = 0,
         .gid = 0,
@@ -28,7 +62,7 @@ static int drop_to_init(const struct init_start *start, struct err *e)
         .keep_capabilities = 1,
         .new_session = 1,
         .fds = fds,
-        .fd_count = sizeof fds / sizeof fds[0],
+        .fd_count = COUNT(fds),
         .exec_status_fd = -1,
         .nofile = start->nofile,
         .nproc = start->nproc,
@@ -36,12 +70,14 @@ static int drop_to_init(const struct init_start *start, struct err *e)
         /* Init itself needs no file; it enters the layer so that all of its children
          * are in one and the same. */
         .landlock = DROP_LANDLOCK_IF_THERE,
+        .landlock_rules = rules,
     };
 
-    if (r < 0)
-        return r;
+    make_rules(start, rules);
     r = drop_run(&plan, e);
-    root_fd = -1; /* the drop has moved it to its place */
+    root_fd = score_fd = -1; /* the drop has moved them to their places */
+    if (r == 0)
+        r = oomscore_init(JAIL_SCORE_FD, e);
     return r < 0 ? r : jail_enter(e);
 }
 

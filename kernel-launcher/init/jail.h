@@ -11,7 +11,10 @@
 
 struct err;
 
-enum { JAIL_ROOT_FD = INIT_READY_FD + 1 }; /* O_PATH: the session's root */
+enum {
+    JAIL_ROOT_FD = INIT_GROUPS_FD + 1, /* O_PATH: the session's root */
+    JAIL_SCORE_FD,                     /* oomscore.h */
+};
 
 /* A descriptor of the present root, to be placed as JAIL_ROOT_FD. */
 int jail_open_root(int *ret_fd, struct err *e) MUST_CHECK;

@@ -11,6 +11,7 @@
 
 #include "err.h"
 #include "groups.h"
+#include "leaves.h"
 #include "outbox.h"
 #include "packet.h"
 #include "request.h"
@@ -20,6 +21,8 @@ enum {
     WORKERS_MAX = 64,
     WORKER_TIME_MS = 30 * 1000, /* for an answer: a hostile tree can be made for slowness */
     REAP_BUDGET = 256,          /* per turn: a fork bomb must not keep us from requests */
+    TIDY_FIRST_MS = 2,          /* until empty leaves are tried again, twice as long each time */
+    TIDY_LAST_MS = 1000,        /* then not before something is reaped */
 };
 
 /* A child that carries out a request. */
@@ -37,6 +40,8 @@ struct server {
     int request_fd; /* -1: nobody to serve */
     int signal_fd;
     int more_to_reap;
+    int tidy_wait_ms; /* 0: no leaf waits */
+    int64_t tidy_ms;
     const struct init_start *limits;
     struct worker workers[WORKERS_MAX];
     struct groups groups;
@@ -118,6 +123,8 @@ static int start_worker(struct server *s, const struct request *request, struct 
 {
     struct worker *w = free_worker(s);
     int is_spawn = request->head.verb == INIT_SPAWN;
+    autoclose int leaf_fd = -1;
+    uint64_t leaf = 0;
     int r;
 
     if (w == NULL)
@@ -125,17 +132,24 @@ static int start_worker(struct server *s, const struct request *request, struct 
     if (is_spawn && !groups_has_room(&s->groups))
         return err_set(e, HC_ELIMIT, "%d spawned programs are running", GROUPS_MAX);
     r = check_descriptors(&s->in, e);
-    if (r == 0)
-        r = worker_start(request, &s->in, s->limits, &w->pid, &w->channel_fd, e);
+    if (r == 0 && is_spawn && leaves_there()) {
+        leaf = groups_next_leaf(&s->groups);
+        r = leaves_make(leaf, &leaf_fd, e);
+    }
     if (r < 0)
         return r;
+    r = worker_start(request, &s->in, s->limits, leaf_fd, &w->pid, &w->channel_fd, e);
+    if (r < 0) {
+        (void)leaves_remove(leaf); /* nobody was ever in it */
+        return r;
+    }
     w->made = w->pid;
     w->late = 0;
     w->verb = request->head.verb;
     w->request = request->head.request;
     w->deadline_ms = now_ms() + WORKER_TIME_MS;
     if (is_spawn)
-        groups_add(&s->groups, w->pid);
+        groups_add(&s->groups, w->pid, leaf);
     return 0;
 }
 
@@ -148,8 +162,9 @@ static int kill_group(struct server *s, const struct request *request, struct er
 
     if (one == NULL || !one->announced)
         return err_sys(e, ESRCH, "kill");
-    if (kill(-one->pid, (int)k->signo) < 0)
-        return err_sys(e, errno, "kill");
+    int r = groups_signal(one, (int)k->signo);
+    if (r < 0)
+        return err_sys(e, -r, "kill");
     say(s, init_answer_spec(INIT_KILL), request->head.request, 0, &done);
     return 0;
 }
@@ -235,6 +250,14 @@ static void take_answer(struct server *s, struct worker *w)
         groups_remove(one);
 }
 
+static void tidy(struct server *s, int wait_ms)
+{
+    const int again = groups_forget_empty(&s->groups) > 0 && wait_ms <= TIDY_LAST_MS;
+
+    s->tidy_wait_ms = again ? wait_ms : 0;
+    s->tidy_ms = now_ms() + wait_ms;
+}
+
 static void tell_end(struct server *s)
 {
     struct group *one = groups_next_event(&s->groups);
@@ -245,6 +268,7 @@ static void tell_end(struct server *s)
     body = groups_event(one);
     one->told = 1;
     say(s, init_event_spec(INIT_EXITED), 0, 0, &body);
+    tidy(s, TIDY_FIRST_MS);
 }
 
 static void reap(struct server *s)
@@ -261,14 +285,19 @@ static void reap(struct server *s)
         groups_ended(&s->groups, pid, status);
         budget--;
     }
-    groups_forget_empty(&s->groups);
+    tidy(s, TIDY_FIRST_MS);
     s->more_to_reap = budget == 0;
 }
 
-/* Kills who is overdue; returns the milliseconds to the next deadline, or -1. */
+/* Kills who is overdue; returns the milliseconds to the next thing to do, or -1. */
 static int enforce_deadlines(struct server *s)
 {
     int64_t now = now_ms(), next = -1;
+
+    if (s->tidy_wait_ms > 0 && now >= s->tidy_ms)
+        tidy(s, 2 * s->tidy_wait_ms);
+    if (s->tidy_wait_ms > 0)
+        next = s->tidy_ms > now ? s->tidy_ms - now : 0;
 
     for (unsigned i = 0; i < WORKERS_MAX; i++) {
         struct worker *w = &s->workers[i];
@@ -367,6 +396,7 @@ int server_run(int request_fd, const struct init_start *limits, struct err *e)
 
     s->request_fd = request_fd;
     s->limits = limits;
+    leaves_init(limits->groups ? INIT_GROUPS_FD : -1);
     s->more_to_reap = 1;
     outbox_init(&s->out);
     for (unsigned i = 0; i < WORKERS_MAX; i++)

@@ -9,6 +9,8 @@
 #include "err.h"
 #include "files.h"
 #include "jail.h"
+#include "oomscore.h"
+#include "proc.h"
 #include "program.h"
 #include "tree.h"
 
@@ -166,7 +168,7 @@ static _Noreturn void child_main(const struct request *request, const struct pac
 }
 
 int worker_start(const struct request *request, const struct packet *packet,
-                 const struct init_start *limits, pid_t *ret_pid, int *ret_channel_fd,
+                 const struct init_start *limits, int leaf_fd, pid_t *ret_pid, int *ret_channel_fd,
                  struct err *e)
 {
     autoclose int ours = -1;
@@ -178,11 +180,16 @@ int worker_start(const struct request *request, const struct packet *packet,
         return err_sys(e, errno, "socketpair");
     ours = pair[0];
     theirs = pair[1];
-    pid = fork();
-    if (pid < 0)
-        return err_sys(e, errno, "fork");
+    int r = oomscore_raise(e);
+    if (r < 0)
+        return r;
+    pid = proc_clone(0, leaf_fd, NULL);
     if (pid == 0)
         child_main(request, packet, limits, theirs);
+    r = oomscore_restore(e);
+    if (pid < 0)
+        return err_sys(e, -pid, "clone");
+    check(r == 0); /* it is no lower than what we had */
     *ret_pid = pid;
     *ret_channel_fd = take_fd(&ours);
     return 0;

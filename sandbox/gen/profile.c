@@ -95,6 +95,12 @@ static const struct rule child_rules[] = {
     REFUSE("clone3", ENOSYS), /* its flags are behind a pointer; libc falls back on ENOSYS only */
 };
 
+/* Init clones the processes that it starts into cgroups of their own. The flags that clone3
+ * hides need capabilities that it does not have. */
+static const struct rule init_child_rules[] = {
+    WHEN1("clone", 0, CLONE_REFUSED, 0),
+};
+
 static const struct rule common_rules[] = {
     SOCKET(AF_UNIX, SOCK_STREAM, 0),
     SOCKET(AF_UNIX, SOCK_DGRAM, 0),
@@ -221,8 +227,8 @@ static const struct profile profiles[] = {
       0 },
     { "init",
       { "session.list", "init.list" },
-      { child_rules, common_rules, init_rules },
-      { COUNT(child_rules), COUNT(common_rules), COUNT(init_rules) },
+      { init_child_rules, common_rules, init_rules },
+      { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules) },
       NULL,
       0 },
     { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) }, NULL, 0 },

@@ -1,6 +1,7 @@
 /* holdcell-init where it belongs: pid 1 of a real sandbox, with a real kernel beside it. */
 #include "init_box.h"
 
+#include <glob.h>
 #include <sys/un.h>
 
 #include "../sandbox/startkernel.h"
@@ -11,17 +12,18 @@ enum { SLOT_FIRST = 950, SLOT_LAST = 969 };
 
 static struct sandbox_host *host;
 static struct sandbox *sandbox;
+static unsigned slot;
 
 /* A slot that no other test program on this machine has now: held by a socket's name. */
 static unsigned free_slot(void)
 {
-    for (unsigned slot = SLOT_FIRST; slot <= SLOT_LAST; slot++) {
+    for (unsigned number = SLOT_FIRST; number <= SLOT_LAST; number++) {
         struct sockaddr_un a = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-        snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "holdcell-test-slot-%u", slot);
+        snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "holdcell-test-slot-%u", number);
         if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0)
-            return slot; /* fd stays open */
+            return number; /* fd stays open */
         close(fd);
     }
     fail_msg("no free slot");
@@ -30,7 +32,8 @@ static unsigned free_slot(void)
 
 static int open_sandbox(void **state)
 {
-    const unsigned slot = free_slot();
+    slot = free_slot();
+
     const uint32_t base = hostids_base(HOSTIDS_SLOTS - 51 - (slot - SLOT_FIRST));
     const struct sandbox_config config = {
         .slot = slot,
@@ -204,9 +207,161 @@ static void a_command_can_signal_a_kernel(void **state)
     closep(&kernel.run_fd);
 }
 
+/* Groups p<n> below init's own, as the host sees them. */
+static unsigned count_leaves(void)
+{
+    const char *root =
+        access("/sys/fs/cgroup/unified", F_OK) == 0 ? "/sys/fs/cgroup/unified" : "/sys/fs/cgroup";
+    static const char *const places[] = { "", "/*", "/*/*" }; /* of what was delegated to us */
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < 3; i++) {
+        char pattern[128];
+        glob_t found;
+
+        snprintf(pattern, sizeof pattern, "%s%s/holdcell-%u/s/*/init/p[0-9]*", root, places[i],
+                 slot);
+        if (glob(pattern, 0, NULL, &found) == 0)
+            n += (unsigned)found.gl_pathc;
+        globfree(&found);
+    }
+    return n;
+}
+
+static void expect_no_leaves(void)
+{
+    for (int left = BOX_DEADLINE_MS; count_leaves() > 0 && left > 0; left--)
+        poll(NULL, 0, 1);
+    assert_int_equal(count_leaves(), 0);
+}
+
+static int kill_group(struct box *b, uint32_t pid, uint32_t signo)
+{
+    struct init_kill k = { pid, signo };
+
+    return box_ask(b, INIT_KILL, &k, NULL, NULL);
+}
+
+static void each_command_has_a_cgroup_of_its_own_that_goes_with_it(void **state)
+{
+    char text[2][4096];
+
+    expect_no_leaves();
+    for (unsigned i = 0; i < 2; i++) {
+        struct init_exited end =
+            box_run(*state, "grep ^0:: /proc/self/cgroup; cat /proc/self/oom_score_adj", text[i],
+                    sizeof text[i]);
+        assert_int_equal(end.exit_code, 0);
+        assert_memory_equal(text[i], "0::/p", 5); /* nothing of the host's path */
+        assert_string_equal(strchr(text[i], '\n'), "\n500\n");
+    }
+    assert_string_not_equal(text[0], text[1]);
+    expect_no_leaves();
+}
+
+static void sigkill_ends_also_what_has_left_the_process_group(void **state)
+{
+    struct box *b = *state;
+    uint32_t victim, other;
+    char text[8] = "";
+    int fd, other_fd;
+
+    assert_int_equal(box_spawn(b, "echo x; exec sleep 1000", &other_fd, &other), 0);
+    assert_int_equal(read(other_fd, text, 2), 2);
+    assert_int_equal(
+        box_spawn(b,
+                  "trap '' TERM; setsid sh -c 'trap \"\" TERM; setsid sleep 1000 & echo y;"
+                  " sleep 1000' & wait",
+                  &fd, &victim),
+        0);
+    assert_int_equal(read(fd, text, 2), 2);
+    assert_int_equal(count_leaves(), 2);
+    assert_int_equal(kill_group(b, victim, SIGKILL), 0);
+    assert_int_equal(box_exited(b).signo, SIGKILL);
+    assert_int_equal(read(fd, text, 1), 0); /* the end of file: nobody holds it */
+    close(fd);
+    /* One leaf, not the others. */
+    assert_int_equal(kill_group(b, other, 0), 0);
+    assert_int_equal(kill_group(b, other, SIGKILL), 0);
+    assert_int_equal(box_exited(b).pid, other);
+    close(other_fd);
+    expect_no_leaves();
+}
+
+static void a_daemon_can_be_killed_by_the_number_of_its_command(void **state)
+{
+    struct box *b = *state;
+    uint32_t pid;
+    char text[8];
+    int fd;
+
+    assert_int_equal(box_spawn(b, "setsid sleep 1000 & echo z", &fd, &pid), 0);
+    assert_int_equal(read(fd, text, 2), 2);
+    assert_int_equal(box_exited(b).exit_code, 0);
+    assert_int_equal(count_leaves(), 1);
+    for (int r = 0; r != -ESRCH;) { /* the group is empty as soon as its child has left it */
+        r = kill_group(b, pid, SIGTERM);
+        assert_true(r == 0 || r == -ESRCH);
+        if (count_leaves() == 0) /* the signal came before the setsid */
+            break;
+        poll(NULL, 0, 1);
+    }
+    (void)kill_group(b, pid, SIGKILL);
+    assert_int_equal(read(fd, text, 1), 0);
+    close(fd);
+    expect_no_leaves();
+}
+
+static void a_command_whose_exec_fails_leaves_no_group(void **state)
+{
+    struct box *b = *state;
+    static const char argv[] = "/nonexistent", env[] = "A=b";
+    struct init_spawn body = { { (const uint8_t *)argv, sizeof argv },
+                               { (const uint8_t *)env, sizeof env },
+                               { NULL, 0 } };
+    int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int fds[3] = { null_fd, null_fd, null_fd };
+
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(box_ask(b, INIT_SPAWN, &body, fds, NULL), -ENOENT);
+    close(null_fd);
+    expect_no_leaves();
+}
+
+static long field_of_init(const char *file)
+{
+    char path[64];
+    long value = -1;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)sandbox_init_pid(sandbox), file);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &value), 1);
+    fclose(f);
+    return value;
+}
+
+/* Whoever could take a score below init's would have init killed in its place. */
+static void init_is_never_the_first_to_go_when_memory_ends(void **state)
+{
+    for (unsigned i = 0; i < 3; i++)
+        expect_output(*state,
+                      "cat /proc/self/oom_score_adj; for score in 0 399; do"
+                      " (echo $score > /proc/self/oom_score_adj) 2> /dev/null && echo $score;"
+                      " echo $score | dd of=/proc/self/oom_score_adj conv=notrunc 2> /dev/null &&"
+                      " echo $score; done; cat /proc/self/oom_score_adj",
+                      "500\n500\n");
+    assert_int_equal(field_of_init("oom_score_adj"), 400);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_command_has_a_cgroup_of_its_own_that_goes_with_it),
+        cmocka_unit_test(sigkill_ends_also_what_has_left_the_process_group),
+        cmocka_unit_test(a_daemon_can_be_killed_by_the_number_of_its_command),
+        cmocka_unit_test(a_command_whose_exec_fails_leaves_no_group),
+        cmocka_unit_test(init_is_never_the_first_to_go_when_memory_ends),
         cmocka_unit_test(a_command_sees_the_sandbox_and_not_the_host),
         cmocka_unit_test(files_go_in_and_out),
         cmocka_unit_test(a_command_can_do_what_python_does),
