@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "err.h"
+#include "walls.h"
 
 enum { FIRST_FD = 3, ASIDE_FD = 64 };
 
@@ -20,7 +21,7 @@ static char **build_environment(void)
 {
     static const char *const pass[] = { "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS" };
     size_t n = 0;
-    char **env = xcalloc(3 + sizeof pass / sizeof pass[0], sizeof *env);
+    char **env = xcalloc(4 + sizeof pass / sizeof pass[0], sizeof *env);
 
     env[n++] = xstrdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin");
     env[n++] = xstrdup("LANG=C.UTF-8");
@@ -30,6 +31,8 @@ static char **build_environment(void)
         if (value != NULL && asprintf(&env[n], "%s=%s", pass[i], value) >= 0)
             n++;
     }
+    if (walls_environment() != NULL)
+        env[n++] = xstrdup(walls_environment());
     return env;
 }
 

@@ -24,6 +24,7 @@
 #include "log.h"
 #include "reload.h"
 #include "spawn.h"
+#include "walls.h"
 
 enum {
     READY_MS = 60000, /* of the first start */
@@ -353,6 +354,7 @@ int supervise(const struct supervise_plan *plan)
 
     s.signal_fd = signal_fd;
     s.hangup_ignored = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
+    walls_tell("holdcell");
     protect_from_oom();
     signal(SIGPIPE, SIG_IGN);
     if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {

@@ -20,6 +20,7 @@
 #include "launcher_setup.h"
 #include "log.h"
 #include "sandbox.h"
+#include "walls.h"
 
 enum { NOFILE_WANTED = 1 << 20 };
 
@@ -107,6 +108,7 @@ static int run(int argc, char **argv, struct err *e)
         return rc;
     if (getsid(0) != getpid() && setsid() < 0)
         return err_sys(e, errno, "setsid");
+    walls_tell("holdcell-launcher");
     protect_from_oom();
     const struct sandbox_config config = {
         .slot = (unsigned)o.slot,

@@ -17,6 +17,7 @@
 #include "report.h"
 #include "rlimits.h"
 #include "userns.h"
+#include "walls.h"
 
 enum { ABOVE_ALL = 16 }; /* where descriptors wait that get a number below 5 */
 
@@ -53,6 +54,9 @@ static int loopback_up(struct err *e)
 {
     struct ifreq r = { .ifr_name = "lo" };
     autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (wall_is_off(WALL_NETNS))
+        return 0;
 
     if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &r) < 0)
         return err_sys(e, errno, "look at lo");
@@ -138,7 +142,7 @@ static int prepare(const struct birth *b, struct err *e)
 _Noreturn void birth_run(const struct birth *b)
 {
     struct init_start_args args;
-    char *const no_environment[] = { NULL };
+    char *const no_environment[] = { walls_environment(), NULL };
     struct err e = { 0 };
     int ready = b->ready_fd, image = -1;
 

@@ -12,6 +12,7 @@
 #include "cgfile.h"
 #include "cgroup_ops.h"
 #include "err.h"
+#include "walls.h"
 
 enum {
     SWEEP_TRIES = 1000, /* of 10 ms */
@@ -149,7 +150,15 @@ static int open_session(struct cgroup *cg, unsigned index, const struct launch_l
     int r = cgfile_open_dir(b->sessions_fd, cg->name, &cg->fd);
     if (r < 0)
         return err_sys(e, -r, "open cgroup '%s'", cg->name);
-    return b->ops->open(cg, limits, e);
+    struct launch_limits in_force = *limits;
+
+    if (wall_is_off(WALL_MEMORY))
+        in_force.memory_bytes = UINT64_C(1) << 40;
+    if (wall_is_off(WALL_PIDS))
+        in_force.pids = 1 << 20;
+    if (wall_is_off(WALL_CPU))
+        in_force.cpu_millis = 1 << 20;
+    return b->ops->open(cg, &in_force, e);
 }
 
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,

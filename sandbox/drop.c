@@ -13,6 +13,7 @@
 #include "landlock.h"
 #include "rlimits.h"
 #include "seccomp.h"
+#include "walls.h"
 
 /* The kernel's struct sigaction; libc's refuses signals 32 and 33, which may be
  * ignored or blocked by whoever started us. */
@@ -94,7 +95,7 @@ static int new_session(const struct drop_plan *plan, struct err *e)
 static int empty_bounding_set(const struct drop_plan *plan, struct err *e)
 {
     (void)plan;
-    return caps_empty_bounding_set(e);
+    return wall_is_off(WALL_CAPS) ? 0 : caps_empty_bounding_set(e);
 }
 
 static int clear_ambient(const struct drop_plan *plan, struct err *e)
@@ -156,6 +157,8 @@ static int verify(const struct drop_plan *plan, struct err *e)
 {
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return err_set(e, EPERM, "no_new_privs is not set");
+    if (wall_is_off(WALL_CAPS))
+        return 0;
     return caps_verify(plan->uid, plan->gid, kept(plan), e);
 }
 
@@ -163,7 +166,7 @@ static int enter_landlock(const struct drop_plan *plan, struct err *e)
 {
     int r;
 
-    if (plan->landlock == DROP_LANDLOCK_INHERITED)
+    if (plan->landlock == DROP_LANDLOCK_INHERITED || wall_is_off(WALL_LANDLOCK))
         return 0;
     r = landlock_enter(
         plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(), e);
@@ -177,6 +180,8 @@ static int enter_landlock(const struct drop_plan *plan, struct err *e)
 
 static int load_filter(const struct drop_plan *plan, struct err *e)
 {
+    if (wall_is_off(WALL_SECCOMP))
+        return 0;
     return seccomp_load(plan->filter == DROP_FILTER_INIT ? SECCOMP_INIT : SECCOMP_SESSION, e);
 }
 

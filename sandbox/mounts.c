@@ -14,6 +14,7 @@
 #include "procmask.h"
 #include "rootdir.h"
 #include "runfolder.h"
+#include "walls.h"
 
 static void add(struct mounts *m, const char *target, int fd)
 {
@@ -65,11 +66,31 @@ static int add_tmpfs(struct mounts *m, const char *target, const struct mountfd_
     return 0;
 }
 
+/* The host's inodes themselves; in tests alone. */
+static int add_bind(struct mounts *m, const char *target, int dir_fd, const char *path,
+                    unsigned attributes, struct err *e)
+{
+    struct mount_attr attr = { .attr_set = attributes };
+    int fd =
+        open_tree(dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+
+    if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
+        return err_sys(e, errno, "bind '%s'", target);
+    add(m, target, fd);
+    return 0;
+}
+
 static int add_overlay(struct mounts *m, const char *target, int top_fd, int bottom_fd,
                        struct err *e)
 {
     const int lowers[] = { top_fd, bottom_fd };
     int fd = -1;
+
+    if (wall_is_off(WALL_OVERLAY))
+        return add_bind(m, target, strcmp(target, "usr") == 0 ? bottom_fd : top_fd, "",
+                        MOUNTFD_TREE, e);
+    if (wall_is_off(WALL_ROOT) && strcmp(target, "etc") == 0)
+        return add_bind(m, target, AT_FDCWD, "/etc", MOUNTFD_TREE, e);
     int r = mountfd_overlay(target, lowers, 2, &fd, e);
 
     if (r == 0)
@@ -117,17 +138,27 @@ static int add_run(struct mounts *m, struct err *e)
     return m->run_fd < 0 ? err_sys(e, errno, "open the run folder") : 0;
 }
 
-static int add_data(struct mounts *m, const struct launch_limits *l, const struct mounts_ids *ids,
-                    struct err *e)
+static int add_data(struct mounts *m, const struct launch_limits *given,
+                    const struct mounts_ids *ids, struct err *e)
 {
+    struct launch_limits limits = *given;
+    const struct launch_limits *l = &limits;
+
+    if (wall_is_off(WALL_DISK)) {
+        limits.home_bytes = limits.tmp_bytes = limits.shm_bytes = UINT64_C(1) << 40;
+        limits.inodes = 1 << 30;
+    }
     const struct mountfd_tmpfs shm = { "shm", l->shm_bytes, l->inodes, 01777,
                                        MOUNTFD_DATA | MOUNT_ATTR_NOEXEC },
                                tmp = { "tmp", l->tmp_bytes, l->inodes, 01777, MOUNTFD_DATA },
                                home = { "home", l->home_bytes, l->inodes, 0700, MOUNTFD_DATA };
-    int r = add_tmpfs(m, "dev/shm", &shm, ids->init_id, e);
+    const int host = wall_is_off(WALL_ROOT);
+    int r = host ? add_bind(m, "dev/shm", AT_FDCWD, "/dev/shm", MOUNTFD_DATA, e)
+                 : add_tmpfs(m, "dev/shm", &shm, ids->init_id, e);
 
     if (r == 0)
-        r = add_tmpfs(m, "tmp", &tmp, ids->init_id, e);
+        r = host ? add_bind(m, "tmp", AT_FDCWD, "/var/tmp", MOUNTFD_DATA, e)
+                 : add_tmpfs(m, "tmp", &tmp, ids->init_id, e);
     if (r == 0)
         r = add_tmpfs(m, "home/user", &home, ids->user_id, e);
     return r;

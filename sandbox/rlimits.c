@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "err.h"
+#include "walls.h"
 
 struct limit {
     const char *name;
@@ -46,9 +47,11 @@ int rlimits_forbid_core(struct err *e)
 int rlimits_set(const struct rlimits_plan *plan, struct err *e)
 {
     const rlim_t mib = 1024 * 1024;
-    const rlim_t nofile = plan->nofile != 0 ? plan->nofile : RLIM_INFINITY;
-    const rlim_t nproc = plan->nproc != 0 ? plan->nproc : RLIM_INFINITY;
-    const rlim_t fsize = plan->fsize_bytes != 0 ? plan->fsize_bytes : RLIM_INFINITY;
+    const rlim_t nofile =
+        plan->nofile != 0 && !wall_is_off(WALL_FDS) ? plan->nofile : RLIM_INFINITY;
+    const rlim_t nproc = plan->nproc != 0 && !wall_is_off(WALL_PIDS) ? plan->nproc : RLIM_INFINITY;
+    const rlim_t fsize =
+        plan->fsize_bytes != 0 && !wall_is_off(WALL_DISK) ? plan->fsize_bytes : RLIM_INFINITY;
     const struct limit limits[] = {
         { "nofile", RLIMIT_NOFILE, 1024, nofile }, /* select(2) ends at 1024: more only on demand */
         { "fsize", RLIMIT_FSIZE, fsize, fsize },

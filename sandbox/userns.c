@@ -14,9 +14,11 @@
 
 #include "err.h"
 #include "proc.h"
+#include "walls.h"
 
-#define INIT_NAMESPACES \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define INIT_NAMESPACES                                          \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | \
+     (wall_is_off(WALL_NETNS) ? 0 : CLONE_NEWNET) | (wall_is_off(WALL_IPCNS) ? 0 : CLONE_NEWIPC))
 
 void userns_raise_limits(void)
 {

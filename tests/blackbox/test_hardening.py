@@ -197,6 +197,13 @@ def test_roots_daemons_make_no_block_device_and_hold_no_other_capability(victim,
     assert inject(pid, 157, 23, 25, 0, 0, 0) == 0       # PR_CAPBSET_READ, CAP_SYS_TIME: no exec brings it back
 
 
+@pytest.mark.guest
+@pytest.mark.parametrize("program", ["holdcell", "holdcell-launcher", "holdcell-init"])
+def test_nothing_in_this_build_can_leave_a_wall_out(program):
+    with open(os.path.join(os.path.dirname(BIN), program), "rb") as f:
+        assert b"HOLDCELL_TEST_WITHOUT" not in f.read()     # sandbox/walls.h: the build of the suite walls-off alone has it
+
+
 @traced
 def test_it_goes_on_serving_after_all_that(victim):
     kid = victim.start_kernel("python3")
