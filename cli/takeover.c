@@ -33,11 +33,21 @@ static int connect_keeper(int state_dir_fd, int *ret, struct err *e)
     return 1;
 }
 
-/* The credentials are those of the moment when it listened; what proves that the number is
- * still its own is an open connection, looked at when the pidfd is there. */
-static int open_peer(int fd, pid_t *ret_pid, int *ret_pidfd, struct err *e)
+/* A keeper that another server is just taking over answers at once and closes: then a new connection is the proof. */
+static int still_listens(int fd, int state_dir_fd, struct err *e)
 {
     struct pollfd p = { .fd = fd, .events = 0 };
+    autoclose int again = -1;
+
+    if (poll(&p, 1, 0) == 0)
+        return 1;
+    return connect_keeper(state_dir_fd, &again, e);
+}
+
+/* The credentials are those of the moment when it listened; what proves that the number is
+ * still its own is that it listens yet when the pidfd is there. */
+static int open_peer(int fd, int state_dir_fd, pid_t *ret_pid, int *ret_pidfd, struct err *e)
+{
     struct ucred who;
     socklen_t n = sizeof who;
 
@@ -46,13 +56,14 @@ static int open_peer(int fd, pid_t *ret_pid, int *ret_pidfd, struct err *e)
     if (who.uid != 0 || who.pid <= 0)
         return err_set(e, EPERM, "who listens in the state directory is no keeper of this host");
     autoclose int pidfd = (int)syscall(SYS_pidfd_open, who.pid, 0);
-    if (pidfd < 0 && errno != ESRCH)
-        return err_sys(e, errno, "pidfd of the keeper");
-    if (pidfd < 0 || poll(&p, 1, 0) < 0 || (p.revents & (POLLHUP | POLLERR)) != 0)
-        return 0;
-    *ret_pid = who.pid;
-    *ret_pidfd = take_fd(&pidfd);
-    return 1;
+    if (pidfd < 0)
+        return errno == ESRCH ? 0 : err_sys(e, errno, "pidfd of the keeper");
+    int rc = still_listens(fd, state_dir_fd, e);
+    if (rc == 1) {
+        *ret_pid = who.pid;
+        *ret_pidfd = take_fd(&pidfd);
+    }
+    return rc;
 }
 
 int takeover_find(int state_dir_fd, int *ret_pidfd, struct err *e)
@@ -61,7 +72,7 @@ int takeover_find(int state_dir_fd, int *ret_pidfd, struct err *e)
     pid_t pid;
     int rc = connect_keeper(state_dir_fd, &fd, e);
 
-    return rc == 1 ? open_peer(fd, &pid, ret_pidfd, e) : rc;
+    return rc == 1 ? open_peer(fd, state_dir_fd, &pid, ret_pidfd, e) : rc;
 }
 
 /* Waits for the answer; -HC_EGONE when the keeper closed its end. */
@@ -121,7 +132,7 @@ int takeover_open(int state_dir_fd, struct takeover *ret, struct err *e)
     int rc = connect_keeper(state_dir_fd, &fd, e);
 
     if (rc == 1)
-        rc = open_peer(fd, &t.pid, &t.pidfd, e);
+        rc = open_peer(fd, state_dir_fd, &t.pid, &t.pidfd, e);
     if (rc != 1)
         return rc;
     t.link = link_new(take_fd(&fd));
