@@ -4,6 +4,7 @@
 #define HC_COMMAND_H
 
 int command_serve(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_stop(int argc, char **argv);
 int command_gateway(int argc, char **argv);
 int command_token(int argc, char **argv);

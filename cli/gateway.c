@@ -11,7 +11,8 @@
 #include "settings.h"
 
 struct fd_options {
-    uint64_t launcher, listen, settings, ready, dir, restarts, more_listen, more_listen_count;
+    uint64_t launcher, listen, settings, ready, dir, restarts, more_listen, more_listen_count,
+        walls_missing;
     int first;
 };
 
@@ -29,6 +30,8 @@ static const struct option_spec specs[] = {
     { "first", NULL, OPTION_FLAG, offsetof(struct fd_options, first), 0, 0, "none served before" },
     { "restarts", "N", OPTION_NUMBER, offsetof(struct fd_options, restarts), 0, UINT32_MAX,
       "gateways before this one" },
+    { "walls-missing", "N", OPTION_NUMBER, offsetof(struct fd_options, walls_missing), 0, 64,
+      "walls that this host lacks and the operator accepts" },
     FD("more-listen-fd", more_listen),
     { "more-listen-count", "N", OPTION_NUMBER, offsetof(struct fd_options, more_listen_count), 0,
       LISTEN_MORE_MAX, "listening sockets from there on" },
@@ -65,6 +68,7 @@ int command_gateway(int argc, char **argv)
         .dir_fd = (int)fds.dir,
         .first = fds.first,
         .restarts = (unsigned)fds.restarts,
+        .walls_missing = (unsigned)fds.walls_missing,
     };
     for (unsigned i = 1; i < args.listen_count; i++)
         args.listen_fds[i] = (int)fds.more_listen + (int)i - 1;

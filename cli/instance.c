@@ -227,6 +227,32 @@ int instance_open(const char *state_dir, struct instance *ret, struct err *e)
     return 0;
 }
 
+int instance_borrow_slot(struct instance *ret, struct err *e)
+{
+    struct instance i = INSTANCE_NONE;
+    int rc = make_directories(SLOT_TABLE, 0700, e);
+
+    if (rc < 0)
+        return rc;
+    autoclose int table = open(SLOT_TABLE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (table < 0)
+        return err_sys(e, errno, "open '%s'", SLOT_TABLE);
+    for (unsigned slot = HOSTIDS_SLOTS; slot-- > 0;) {
+        char name[16], holder[64];
+
+        snprintf(name, sizeof name, "%u", slot);
+        rc = lock_file(table, name, &i.slot_fd, holder, e);
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            i.slot = slot;
+            *ret = i;
+            return lockfile_write(ret->slot_fd, getpid(), "doctor", e);
+        }
+    }
+    return err_set(e, EAGAIN, "all %d instance slots of this host are taken", HOSTIDS_SLOTS);
+}
+
 void instance_close(struct instance *i)
 {
     closep(&i->gateway_dir_fd);

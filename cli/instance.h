@@ -28,6 +28,8 @@ struct instance {
  * an earlier run left there is of no use) and gives it to this slot's gateway id.
  * -EBUSY when another instance has the state directory; the text names it. */
 int instance_open(const char *state_dir, struct instance *ret, struct err *e) MUST_CHECK;
+/* Only a free slot of the host's table, for a moment: of those that servers take last. */
+int instance_borrow_slot(struct instance *ret, struct err *e) MUST_CHECK;
 void instance_close(struct instance *i); /* accepts what instance_open() left untouched */
 
 /* Its lock says from now on that this process has it, for whoever comes next. A keeper names

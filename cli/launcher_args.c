@@ -63,6 +63,10 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
     add(&a, "--kernel-path=%s", c->kernel_path);
     if (o->cgroup_parent != NULL)
         add(&a, "--cgroup-parent=%s", o->cgroup_parent);
+    if (o->isolation != NULL)
+        add(&a, "--isolation=%s", o->isolation);
+    if (o->accept_missing != NULL)
+        add(&a, "--accept-missing=%s", o->accept_missing);
     if (sweep)
         add(&a, "--sweep");
     add(&a, "--listen-fd=3");

@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
     { "serve", command_serve, "serve kernels over HTTP and WebSocket; `holdcell serve --help`" },
     { "stop", command_stop, "end kernels that `serve --on-exit keep` left without a server" },
+    { "doctor", command_doctor, "try the walls of sandboxes on this host" },
     { "token", command_token, "make a token for a principal; check a file of principals" },
     { "audit", command_audit, "verify the chain of an audit file" },
     { "version", command_version, "tell commit, libraries and build" },
@@ -53,6 +54,8 @@ static int command_help(int argc, char **argv)
         return unknown(argv[1]);
     if (argc > 1 && strcmp(argv[1], "serve") == 0)
         return command_serve(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
+    if (argc > 1 && strcmp(argv[1], "doctor") == 0)
+        return command_doctor(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
     print_commands(stdout);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "err.h"
+#include "hostwalls.h"
 #include "httphead.h"
 
 enum { HEADER_MAX = 4096 };
@@ -158,4 +159,23 @@ int optionvalue_header_name(const char *option, const char *value, struct err *e
     if (value == NULL || (strlen(value) <= 64 && http_is_token(view_cstr(value))))
         return 0;
     return err_set(e, EINVAL, "option --%s: '%.64s' is not the name of a header", option, value);
+}
+
+int optionvalue_isolation(const char *option, const char *value, struct err *e)
+{
+    enum isolation level;
+
+    if (value == NULL || isolation_of(value, &level, e) == 0)
+        return 0;
+    err_wrap(e, "option --%s", option);
+    return -EINVAL;
+}
+
+int optionvalue_walls(const char *option, const char *value, struct err *e)
+{
+    struct hostwall_policy policy = { .level = ISOLATION_HARDENED };
+
+    if (value == NULL || hostwall_policy_accept(&policy, value, e) == 0)
+        return 0;
+    return err_wrap(e, "option --%s", option);
 }

@@ -32,6 +32,8 @@ int optionvalue_types(const char *option, const char *value, struct err *e) MUST
 int optionvalue_variables(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_log_format(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_log_level(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_isolation(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_walls(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_access_log(const char *option, const char *value, struct err *e) MUST_CHECK;
 
 #endif

@@ -72,6 +72,11 @@ static const struct option_spec specs[] = {
     TEXT("cgroup-parent", "PATH", cgroup_parent,
          "cgroup to work below, v2 only (chosen by what the host offers)"),
 
+    TEXT("isolation", "LEVEL", isolation,
+         "walls that are demanded: namespaces or hardened (hardened)"),
+    TEXT("accept-missing", "WALL,...", accept_missing,
+         "serve although these are missing: landlock, seccomp (none)"),
+
     GROUP("Kernels"),
     TEXT("kernel-path", "DIR:...", kernel_path, "data directories with kernels/NAME/kernel.json"),
     TEXT("allowed-kernels", "NAME,...", allowed_kernels, "offer only these kernelspecs (all)"),
@@ -250,6 +255,8 @@ static int check_values(const struct option_reader *r, const struct serve_option
         { "log-format", o->log_format, optionvalue_log_format },
         { "log-level", o->log_level, optionvalue_log_level },
         { "access-log", o->access_log, optionvalue_access_log },
+        { "isolation", o->isolation, optionvalue_isolation },
+        { "accept-missing", o->accept_missing, optionvalue_walls },
     };
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {

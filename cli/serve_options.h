@@ -28,6 +28,7 @@ struct serve_options {
     const char *base_url;
     const char *state_dir;
     const char *runtime, *cgroup_parent;
+    const char *isolation, *accept_missing; /* checked; NULL: hardened, none */
     const char *kernel_path, *allowed_kernels, *default_kernel, *force_kernel;
     int no_list_kernels;
     uint64_t max_kernels;

@@ -54,22 +54,54 @@ static int find_runtime(const char *option, const char *bin, char out[PATH_MAX],
                    "name one by --runtime");
 }
 
-int siblings_find(const char *runtime, struct siblings *ret, struct err *e)
+static int find_directory(char bin[PATH_MAX], struct err *e)
 {
-    char bin[PATH_MAX];
-    const char *stand_in = getenv("HOLDCELL_GATEWAY");
-    ssize_t n = readlink("/proc/self/exe", bin, sizeof bin - 1);
+    ssize_t n = readlink("/proc/self/exe", bin, PATH_MAX - 1);
 
     if (n < 0)
         return err_sys(e, errno, "read /proc/self/exe");
     bin[n] = '\0';
-    snprintf(ret->gateway, sizeof ret->gateway, "%s", stand_in != NULL ? stand_in : bin);
+    return 0;
+}
+
+static int cut_name(char bin[PATH_MAX], struct err *e)
+{
     char *slash = strrchr(bin, '/');
+
     if (slash == NULL || slash == bin)
         return err_set(e, ENOENT, "cannot tell the directory of '%.120s'", bin);
     *slash = '\0';
-    int rc = find_program(bin, "holdcell-launcher", ret->launcher, e);
+    return 0;
+}
+
+int siblings_programs(struct siblings *ret, struct err *e)
+{
+    char bin[PATH_MAX];
+    const char *stand_in = getenv("HOLDCELL_GATEWAY");
+    int rc = find_directory(bin, e);
+
+    if (rc < 0)
+        return rc;
+    snprintf(ret->gateway, sizeof ret->gateway, "%s", stand_in != NULL ? stand_in : bin);
+    rc = cut_name(bin, e);
     if (rc == 0)
-        rc = find_program(bin, "holdcell-init", ret->init, e);
-    return rc < 0 ? rc : find_runtime(runtime, bin, ret->runtime, e);
+        rc = find_program(bin, "holdcell-launcher", ret->launcher, e);
+    return rc < 0 ? rc : find_program(bin, "holdcell-init", ret->init, e);
+}
+
+int siblings_runtime(const char *option, struct siblings *ret, struct err *e)
+{
+    char bin[PATH_MAX];
+    int rc = find_directory(bin, e);
+
+    if (rc == 0)
+        rc = cut_name(bin, e);
+    return rc < 0 ? rc : find_runtime(option, bin, ret->runtime, e);
+}
+
+int siblings_find(const char *runtime, struct siblings *ret, struct err *e)
+{
+    int rc = siblings_programs(ret, e);
+
+    return rc < 0 ? rc : siblings_runtime(runtime, ret, e);
 }

@@ -18,5 +18,8 @@ struct siblings {
 /* runtime: from the option, else NULL: then HOLDCELL_RUNTIME, <bin>/../runtime,
  * /opt/holdcell/runtime/current in this order. Errors say what to run. */
 int siblings_find(const char *runtime, struct siblings *ret, struct err *e) MUST_CHECK;
+/* The two halves of it; the first fills all but the runtime. */
+int siblings_programs(struct siblings *ret, struct err *e) MUST_CHECK;
+int siblings_runtime(const char *option, struct siblings *ret, struct err *e) MUST_CHECK;
 
 #endif

@@ -13,8 +13,9 @@ struct gateway_args {
     unsigned listen_count;
     int settings_fd; /* memfd, read again at SIGHUP (settingspage.h) */
     int ready_fd; /* one byte is written when requests are served, then it is closed; -1: nobody waits */
-    int first;         /* 1: no gateway of this launcher has served before */
-    unsigned restarts; /* gateways that this launcher had before */
+    int first;              /* 1: no gateway of this launcher has served before */
+    unsigned restarts;      /* gateways that this launcher had before */
+    unsigned walls_missing; /* that this host lacks and the operator accepts (walls.h) */
     int dir_fd; /* private directory for sockets and spool, reached as /proc/self/fd/N/NAME */
 };
 

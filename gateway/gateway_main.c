@@ -244,6 +244,8 @@ static void watch_health(struct gateway *g)
     health_add(g->health, "room", 0, room_check, g->room);
     if (g->settings.audit)
         health_add(g->health, "audit", 0, audit_writable, g);
+    if (g->args.walls_missing > 0)
+        health_note(g->health, "isolation", "reduced");
     g->settings.front.health = g->health;
 }
 
@@ -335,6 +337,7 @@ static int start(struct gateway *g, struct err *e)
     watch_health(g);
     metrics_version(HOLDCELL_VERSION);
     metrics_add(METRIC_GATEWAY_RESTARTS, 0, 0, 0, g->args.restarts);
+    metrics_set(METRIC_WALLS_MISSING, 0, g->args.walls_missing);
     if (g->settings.audit) {
         audit_start(g->loop, g->settings.audit_required);
         g->audit_file = (struct auditfetch){ .launcher = g->launcher, .answered = adopt, .arg = g };

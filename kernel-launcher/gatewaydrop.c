@@ -168,7 +168,7 @@ static void reset_signals(void)
 static void run_program(const struct gateway_config *c, struct err *e)
 {
     enum { ARGS = 7 };
-    char text[ARGS][32], restarts[32];
+    char text[ARGS][32], restarts[32], missing[40];
     static char first[] = "--first";
     static const char *const names[] = { "launcher-fd", "listen-fd", "settings-fd",
                                          "ready-fd",    "dir-fd",    "more-listen-fd" };
@@ -182,8 +182,10 @@ static void run_program(const struct gateway_config *c, struct err *e)
                      text[5],
                      text[6],
                      restarts,
-                     c->first ? first : NULL,
+                     NULL,
+                     NULL,
                      NULL };
+    size_t last = sizeof argv / sizeof argv[0] - 3;
     static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
     char *env[] = { path, lang, NULL, NULL, NULL, NULL };
     static const char *const pass[] = { "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=" };
@@ -191,6 +193,11 @@ static void run_program(const struct gateway_config *c, struct err *e)
 
     for (int i = 0; i < ARGS - 1; i++)
         snprintf(text[i], sizeof text[i], "--%s=%d", names[i], GATEWAY_LAUNCHER_FD + i);
+    snprintf(missing, sizeof missing, "--walls-missing=%d", __builtin_popcountll(c->missing));
+    if (c->first)
+        argv[last++] = first;
+    if (c->missing != 0)
+        argv[last++] = missing;
     snprintf(restarts, sizeof restarts, "--restarts=%u", c->restarts);
     snprintf(text[ARGS - 1], sizeof text[0], "--more-listen-count=%u", c->more_listen_count);
     for (char **v = environ; *v != NULL; v++) {
@@ -203,6 +210,11 @@ static void run_program(const struct gateway_config *c, struct err *e)
     err_sys(e, errno, "gateway: exec '%.120s'", c->name);
 }
 
+static int load_filter(const struct gateway_config *c, struct err *e)
+{
+    return c->missing & HOSTWALL_BIT(HOSTWALL_SECCOMP) ? 0 : seccomp_load(SECCOMP_GATEWAY_START, e);
+}
+
 void gatewaydrop_exec(const struct gateway_config *c, int link_fd, int *status_fd, pid_t launcher,
                       struct err *e)
 {
@@ -213,7 +225,7 @@ void gatewaydrop_exec(const struct gateway_config *c, int link_fd, int *status_f
     if (step(setsid(), "setsid", e) < 0 || step(chdir("/"), "chdir", e) < 0)
         return;
     if (set_limits(e) < 0 || drop_power(c->uid, e) < 0 || die_with_launcher(launcher, e) < 0 ||
-        seccomp_load(SECCOMP_GATEWAY_START, e) < 0)
+        load_filter(c, e) < 0)
         return;
     run_program(c, e);
 }

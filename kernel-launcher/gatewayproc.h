@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "cleanup.h"
+#include "hostwalls.h"
 #include "settings.h"
 
 struct err;
@@ -22,9 +23,10 @@ struct gateway_config {
     int listen_fd, settings_fd, ready_fd, dir_fd; /* handed to every gateway */
     int more_listen_fds[LISTEN_MORE_MAX];         /* further listening sockets */
     unsigned more_listen_count;
-    uid_t uid;         /* uid and gid */
-    int first;         /* set by gatewayproc_start(): no sandbox can be there */
-    unsigned restarts; /* filled in at each start */
+    uid_t uid;            /* uid and gid */
+    int first;            /* set by gatewayproc_start(): no sandbox can be there */
+    hostwall_set missing; /* walls that sessions do without; a gateway without its filter then */
+    unsigned restarts;    /* filled in at each start */
 };
 
 struct gatewayproc {

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "hostwalls.h"
 
 struct err;
 struct launcher;
@@ -20,6 +21,7 @@ struct keeper_config {
     unsigned slot;
     const char *runtime;       /* what the sandboxes have mounted */
     const char *cgroup_parent; /* NULL: none was named */
+    hostwall_set missing;      /* what the sandboxes do without */
     int state_fd, slot_fd;     /* owned: the locks of the instance; -1: none */
     int state_dir_fd;          /* owned; -1: nothing can be kept */
     int control_fd;            /* to the supervisor, taken by keeper_init(); -1: none */

@@ -156,6 +156,16 @@ static int check_options(const struct keeper_config *c, const struct launcher_op
     if (!same(o->cgroup_parent, c->cgroup_parent))
         return err_set(e, EINVAL, "option --cgroup-parent: that of the kept kernels is %.120s",
                        c->cgroup_parent != NULL ? c->cgroup_parent : "none");
+    hostwall_set refused = hostwall_refused(&o->policy, c->missing);
+    if (refused != 0) {
+        char names[120];
+
+        hostwall_set_print(refused, names, sizeof names);
+        return err_set(e, EINVAL,
+                       "option --accept-missing: the kept kernels do without %s, which level '%s' "
+                       "demands",
+                       names, isolation_name(o->policy.level));
+    }
     return 0;
 }
 
@@ -176,10 +186,12 @@ static void take_over(struct launcher *l, struct link_packet *p, const struct la
                       struct launcher_config *c)
 {
     const int dir_fd = l->config->gateway.dir_fd;
+    const hostwall_set missing = l->config->gateway.missing;
 
     c->keeper = l->config->keeper; /* its strings are those of the first start, which stay */
     take_descriptors(p, &c->gateway);
     c->gateway.dir_fd = dir_fd;
+    c->gateway.missing = missing;
     *l->config = *c;
     (void)dup2(p->fds[KEEPER_STDERR_FD], STDOUT_FILENO);
     (void)dup2(p->fds[KEEPER_STDERR_FD], STDERR_FILENO);

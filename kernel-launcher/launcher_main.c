@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "checkup.h"
 #include "err.h"
 #include "harden.h"
 #include "hostids.h"
-#include "landlock.h"
 #include "launcher.h"
 #include "launcher_options.h"
 #include "launcher_setup.h"
@@ -61,25 +61,18 @@ static void protect_from_oom(void)
         log_info("oom_score_adj", "text=\"stays as it was: %s\"", strerror(errno));
 }
 
-/* The wall behind the mount namespace; sessions start without it, but not in silence. */
-static void tell_missing_landlock(void)
-{
-    int abi = landlock_abi();
-
-    if (abi <= 0)
-        log_warn("no_landlock", "errno=%d text=\"this kernel offers no Landlock to sessions\"",
-                 -abi);
-}
-
 static int serve(const struct launcher_options *o, struct sandbox_host *host, struct err *e)
 {
     struct launcher_config config;
     struct launcher l;
-    int rc = launcher_setup(o, &config, e);
+    hostwall_set missing = 0;
+    int rc = checkup_start(o, host, &missing, e); /* before there is any other child */
 
+    if (rc == 0)
+        rc = launcher_setup(o, &config, e);
     if (rc < 0)
         return rc;
-    tell_missing_landlock();
+    config.gateway.missing = config.keeper.missing = missing;
     launcher_init(&l, &config, host);
     rc = launcher_open(&l, e);
     while (rc == 0 && launcher_turn(&l, -1))
@@ -99,7 +92,8 @@ static int run(int argc, char **argv, struct err *e)
     int rc = launcher_options_read(argc, argv, &o, e);
 
     if (rc == 0) {
-        log_setup(o.format, o.level);
+        /* Doctor's answer is not in the log. */
+        log_setup(o.format, o.doctor_fd > 0 ? LOGLINE_ERROR : o.level);
         rc = close_on_exec(e);
     }
     if (rc == 0)
@@ -109,6 +103,8 @@ static int run(int argc, char **argv, struct err *e)
     if (getsid(0) != getpid() && setsid() < 0)
         return err_sys(e, errno, "setsid");
     walls_tell("holdcell-launcher");
+    if (o.doctor_fd > 0)
+        return checkup_all(&o, e);
     protect_from_oom();
     const struct sandbox_config config = {
         .slot = (unsigned)o.slot,
@@ -119,8 +115,12 @@ static int run(int argc, char **argv, struct err *e)
         .cgroup_parent = o.cgroup_parent,
     };
     rc = sandbox_host_open(&config, &host, e);
-    if (rc < 0)
+    if (rc < 0) {
+        /* Another one's groups are no lack of the host. */
+        if (!o.sweep && rc != -EBUSY)
+            checkup_explain(&o);
         return err_wrap(e, "start"), rc;
+    }
     /* Only now: the holder of the outer user namespace has to be dumpable. */
     rc = harden_daemon(SECCOMP_LAUNCHER, e);
     if (rc == 0 && !o.sweep)

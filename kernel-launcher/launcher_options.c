@@ -37,6 +37,11 @@ static const struct option_spec specs[] = {
     TEXT("kernel-path", kernel_path, "data directories with kernels/NAME"),
     TEXT("cgroup-parent", cgroup_parent, "cgroup to work below"),
     FLAG("sweep", sweep, "clear what an earlier launcher of the slot left, then exit"),
+    FD("doctor-fd", doctor_fd),
+    FLAG("no-runtime", no_runtime, "the runtime is a stand-in"),
+    TEXT("state-dir", state_dir, "where homes on a disk would be"),
+    TEXT("isolation", isolation, "level that is demanded"),
+    TEXT("accept-missing", accept_missing, "walls that the operator does without"),
     FD("listen-fd", listen_fd),
     FD("settings-fd", settings_fd),
     FD("ready-fd", ready_fd),
@@ -69,8 +74,9 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
         return rc;
     if (o.init == NULL || o.runtime == NULL)
         return err_set(e, EINVAL, "options --init and --runtime are needed");
-    if (!o.sweep && (o.gateway == NULL || o.kernel_path == NULL || o.listen_fd == 0 ||
-                     o.settings_fd == 0 || o.ready_fd == 0 || o.dir_fd == 0))
+    if (!o.sweep && o.doctor_fd == 0 &&
+        (o.gateway == NULL || o.kernel_path == NULL || o.listen_fd == 0 || o.settings_fd == 0 ||
+         o.ready_fd == 0 || o.dir_fd == 0))
         return err_set(e, EINVAL,
                        "options --gateway, --kernel-path and the four --...-fd are needed");
     if (o.more_listen_count > 0 && o.more_listen_fd == 0)
@@ -78,6 +84,11 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
     if ((o.log_format != NULL && !logline_format_of(o.log_format, &o.format)) ||
         (o.log_level != NULL && !logline_level_of(o.log_level, &o.level)))
         return err_set(e, EINVAL, "options --log-format and --log-level: no such value");
+    o.policy.level = ISOLATION_HARDENED;
+    if (o.isolation != NULL && isolation_of(o.isolation, &o.policy.level, e) < 0)
+        return err_wrap(e, "option --isolation");
+    if (hostwall_policy_accept(&o.policy, o.accept_missing, e) < 0)
+        return err_wrap(e, "option --accept-missing");
     *ret = o;
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "hostwalls.h"
 #include "limit.h"
 #include "logline.h"
 
@@ -14,6 +15,11 @@ struct launcher_options {
     uint64_t slot;
     const char *init, *gateway, *runtime, *kernel_path, *cgroup_parent; /* borrowed from argv */
     int sweep;
+    uint64_t doctor_fd; /* 0: serve; else try every wall and write the lines there */
+    int no_runtime;     /* doctor: runtime is a stand-in */
+    const char *state_dir;
+    const char *isolation, *accept_missing;
+    struct hostwall_policy policy; /* what these two say */
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
     uint64_t state_fd, slot_fd, state_dir_fd, control_fd; /* 0: none (keeper.h) */
     uint64_t sessions_max, deadline_max_s;

@@ -50,7 +50,7 @@ static int own_cgroup_namespace(struct err *e)
     return unshare(CLONE_NEWCGROUP) < 0 ? err_sys(e, errno, "make a cgroup namespace") : 0;
 }
 
-static int loopback_up(struct err *e)
+int birth_loopback_up(struct err *e)
 {
     struct ifreq r = { .ifr_name = "lo" };
     autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -64,7 +64,7 @@ static int loopback_up(struct err *e)
     return ioctl(fd, SIOCSIFFLAGS, &r) < 0 ? err_sys(e, errno, "bring lo up") : 0;
 }
 
-static int name_host(struct err *e)
+int birth_name_host(struct err *e)
 {
     /* The domain name too: a new UTS namespace copies the host's. */
     if (sethostname("cell", 4) < 0 || setdomainname("", 0) < 0)
@@ -129,9 +129,9 @@ static int prepare(const struct birth *b, struct err *e)
     if (r == 0)
         r = mounts_enter(b->mounts, e);
     if (r == 0)
-        r = loopback_up(e);
+        r = birth_loopback_up(e);
     if (r == 0)
-        r = name_host(e);
+        r = birth_name_host(e);
     if (r == 0)
         r = settle(e);
     if (r == 0)

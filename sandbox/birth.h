@@ -8,6 +8,8 @@
 #include "init_start.h"
 #include "mounts.h"
 
+struct err;
+
 /* Descriptors are borrowed from the launcher whose memory the child still has. */
 struct birth {
     const struct mounts *mounts;
@@ -27,5 +29,9 @@ _Noreturn void birth_run(const struct birth *b);
 /* Waits for the launcher's word; closes both ends. 0, or a negative errno (-ECHILD: it is gone).
  * Also for kernels that join. */
 int birth_wait_go(int go_fd, int go_write_fd) MUST_CHECK;
+
+/* Steps of it, for the probes of doctor: as root of the new namespaces. */
+int birth_loopback_up(struct err *e) MUST_CHECK;
+int birth_name_host(struct err *e) MUST_CHECK;
 
 #endif

@@ -97,7 +97,8 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 {
     struct birth b = {
         .mounts = &d->mounts,
-        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits), 0 },
+        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits), 0,
+                   s->host->without },
         .init_fd = s->host->init_fd,
         .request_fd = d->request[1],
         .ready_fd = d->ready[1],

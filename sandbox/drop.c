@@ -164,23 +164,15 @@ static int verify(const struct drop_plan *plan, struct err *e)
 
 static int enter_landlock(const struct drop_plan *plan, struct err *e)
 {
-    int r;
-
-    if (plan->landlock == DROP_LANDLOCK_INHERITED || wall_is_off(WALL_LANDLOCK))
+    if (plan->landlock != DROP_LANDLOCK_DEMANDED || wall_is_off(WALL_LANDLOCK))
         return 0;
-    r = landlock_enter(
+    return landlock_enter(
         plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(), e);
-    if (r == -ENOSYS && plan->landlock == DROP_LANDLOCK_IF_THERE) {
-        if (e != NULL)
-            *e = (struct err){ 0 };
-        return 0;
-    }
-    return r;
 }
 
 static int load_filter(const struct drop_plan *plan, struct err *e)
 {
-    if (wall_is_off(WALL_SECCOMP))
+    if (plan->filter == DROP_FILTER_NONE || wall_is_off(WALL_SECCOMP))
         return 0;
     return seccomp_load(plan->filter == DROP_FILTER_INIT ? SECCOMP_INIT : SECCOMP_SESSION, e);
 }

@@ -21,11 +21,12 @@ struct landlock_rule;
 enum drop_filter {
     DROP_FILTER_SESSION, /* kernels, commands, file requests: the allow-list */
     DROP_FILTER_INIT,    /* pid 1: own list (needs clone, setuid family, inotify) */
+    DROP_FILTER_NONE,    /* a host without seccomp, which its operator accepted by name */
 };
 
 enum drop_landlock {
-    DROP_LANDLOCK_IF_THERE, /* the session's rules where the kernel has Landlock (landlock_abi()) */
-    DROP_LANDLOCK_DEMANDED, /* fails without it */
+    DROP_LANDLOCK_DEMANDED,  /* the session's rules; fails where the kernel has no Landlock */
+    DROP_LANDLOCK_NONE,      /* a host without it, which its operator accepted by name */
     DROP_LANDLOCK_INHERITED, /* the parent (init) is in the layer already, and its children share it:
                               * processes in sibling layers cannot see each other in /proc */
 };

@@ -20,6 +20,11 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
+static int load(enum seccomp_filter filter, struct err *e)
+{
+    return seccomp_offered() ? seccomp_load(filter, e) : 0;
+}
+
 int harden_daemon(enum seccomp_filter filter, struct err *e)
 {
     int r = rlimits_forbid_core(e);
@@ -31,7 +36,7 @@ int harden_daemon(enum seccomp_filter filter, struct err *e)
     if (r == 0 && !SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = err_sys(e, errno, "PR_SET_DUMPABLE");
     if (r == 0 && !SANITIZED && !wall_is_off(WALL_DAEMONS))
-        r = seccomp_load(filter, e);
+        r = load(filter, e);
     return r < 0 ? err_wrap(e, "give up power") : 0;
 }
 
@@ -39,5 +44,5 @@ int harden_gateway(const struct landlock_rule *rules, struct err *e)
 {
     int r = landlock_abi() != 0 ? landlock_enter_alone(rules, e) : 0;
 
-    return r < 0 ? r : seccomp_load(SECCOMP_GATEWAY, e);
+    return r < 0 ? r : load(SECCOMP_GATEWAY, e);
 }

@@ -17,6 +17,9 @@ struct err;
  * No Landlock: a layer forbids every change of mounts, also to what inherits it.
  * All of it goes on to children, through their exec too, but for "not dumpable".
  *
+ * On a kernel without filters none is loaded, here and below: whether anything is served
+ * there is what the launcher decides (kernel-launcher/checkup.h).
+ *
  * In builds with a sanitizer the filter and the dumpable flag are left out: at the end of a
  * program the sanitizer looks for leaks by tracing it. */
 int harden_daemon(enum seccomp_filter filter, struct err *e) MUST_CHECK;

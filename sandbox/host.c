@@ -42,6 +42,11 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
     return 0;
 }
 
+void sandbox_host_without(struct sandbox_host *h, unsigned walls)
+{
+    h->without = walls;
+}
+
 int sandbox_host_levels(const struct sandbox_host *h)
 {
     return h->userns.outer_fd >= 0 ? 2 : 1;

@@ -71,6 +71,7 @@ static unsigned list_descriptors(const struct joining *j, int null_fd, int fds[D
 static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, struct err *e)
 {
     const struct launch_limits *l = &j->sandbox->limits;
+    const unsigned without = j->sandbox->host->without;
     int fds[DROP_FDS_MAX];
     /* The session's own: the host's null would be an inode shared with every other session. */
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -81,7 +82,7 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
         .uid = USERNS_USER_ID,
         .gid = USERNS_USER_ID,
         .umask = j->start->flags & LAUNCH_SOCKETS_FD ? 022 : 007,
-        .filter = DROP_FILTER_SESSION,
+        .filter = without & SANDBOX_WITHOUT_SECCOMP ? DROP_FILTER_NONE : DROP_FILTER_SESSION,
         .new_session = 1,
         .fds = fds,
         .fd_count = list_descriptors(j, null_fd, fds),
@@ -89,7 +90,8 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
         .nofile = l->nofile,
         .nproc = l->pids,
         .fsize_bytes = sandbox_file_size(l),
-        .landlock = DROP_LANDLOCK_IF_THERE,
+        .landlock =
+            without & SANDBOX_WITHOUT_LANDLOCK ? DROP_LANDLOCK_NONE : DROP_LANDLOCK_DEMANDED,
     };
     *ret_fd_count = plan.fd_count;
     return drop_run(&plan, e);

@@ -45,6 +45,11 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
 /* NULL-safe; removes the cgroup base. Its sandboxes are freed before. */
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h);
 
+/* Walls that sessions of a host do without, because it lacks them and the operator accepts that.
+ * For sandboxes that are made later; none is the default. */
+enum { SANDBOX_WITHOUT_LANDLOCK = 1, SANDBOX_WITHOUT_SECCOMP = 2 };
+void sandbox_host_without(struct sandbox_host *h, unsigned walls);
+
 /* 2: sessions live below the outer user namespace; 1: the host refuses that, or one_level was asked for. */
 int sandbox_host_levels(const struct sandbox_host *h);
 

@@ -16,8 +16,9 @@ struct sandbox_host {
     uid_t gateway_uid;
     struct cgroup_base *cgroups; /* owned */
     struct layers layers;
-    int pid_ns_fd; /* the launcher's own pid namespace: what setns() goes back to */
-    int init_fd;   /* holdcell-init, a sealed memfd */
+    unsigned without; /* SANDBOX_WITHOUT_* */
+    int pid_ns_fd;    /* the launcher's own pid namespace: what setns() goes back to */
+    int init_fd;      /* holdcell-init, a sealed memfd */
 };
 
 /* The namespaces of a session that a kernel joins in its own process, in this order: the user

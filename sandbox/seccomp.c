@@ -49,3 +49,11 @@ int seccomp_load(enum seccomp_filter filter, struct err *e)
         return err_sys(e, errno, "load the filter");
     return 0;
 }
+
+int seccomp_offered(void)
+{
+    const uint32_t action = SECCOMP_RET_ERRNO;
+
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0 ||
+           (errno != ENOSYS && errno != EINVAL && errno != EOPNOTSUPP);
+}

@@ -24,6 +24,9 @@ enum seccomp_filter {
 /* Loads the filter into the calling thread, for good. Needs no_new_privs. */
 int seccomp_load(enum seccomp_filter filter, struct err *e) MUST_CHECK;
 
+/* 0 when the kernel has no filters at all. When it has, one that cannot be loaded is an error. */
+int seccomp_offered(void);
+
 /* The program itself, for tests and doctor; lives for ever. */
 const struct sock_filter *seccomp_program(enum seccomp_filter filter, size_t *ret_count);
 

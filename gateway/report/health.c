@@ -25,6 +25,7 @@ struct check {
 struct health {
     struct check checks[CHECKS_MAX];
     unsigned count;
+    const char *note, *note_value; /* borrowed; NULL: none */
 };
 
 struct health *health_new(void)
@@ -43,6 +44,12 @@ void health_add(struct health *h, const char *name, uint64_t every_ms, health_fn
     check(h->count < CHECKS_MAX);
     h->checks[h->count++] =
         (struct check){ .name = name, .fn = fn, .arg = arg, .every_ms = every_ms };
+}
+
+void health_note(struct health *h, const char *name, const char *value)
+{
+    h->note = name;
+    h->note_value = value;
 }
 
 static void look(struct check *c, uint64_t now_ms)
@@ -89,6 +96,10 @@ void health_write(const struct health *h, struct jsonwrite *w)
         jsonwrite_str(w, h->checks[i].failed ? "failed" : "ok");
     }
     jsonwrite_end(w);
+    if (h != NULL && h->note != NULL) {
+        jsonwrite_key(w, h->note);
+        jsonwrite_str(w, h->note_value);
+    }
     jsonwrite_end(w);
 }
 

@@ -22,8 +22,11 @@ void health_add(struct health *h, const char *name, uint64_t every_ms, health_fn
 
 /* 1 when all checks pass. h NULL: 1. */
 int health_ready(struct health *h, uint64_t now_ms);
-/* {"status": "ready" or "unready", "checks": {name: "ok" or "failed"}} as of the last health_ready(). */
+/* {"status": "ready" or "unready", "checks": {name: "ok" or "failed"}} as of the last health_ready(), and the notes. */
 void health_write(const struct health *h, struct jsonwrite *w);
+
+/* Something that is so and no failure; one at most, both borrowed. */
+void health_note(struct health *h, const char *name, const char *value);
 
 /* A check for health_add(). */
 /* A file can be written in the directory; arg points to its descriptor. */

@@ -55,6 +55,8 @@ const struct family metrics_families[METRIC_COUNT] = {
     FAMILY(GATEWAY_RESTARTS, NAME("gateway_restarts"),
            "Gateways that this launcher started after its first one.", COUNTER),
     FAMILY(READY, NAME("ready"), "1 while /readyz answers 200.", GAUGE),
+    FAMILY(WALLS_MISSING, NAME("walls_missing"),
+           "Walls that this host lacks and the operator accepts.", GAUGE),
 
     FAMILY(SESSIONS, NAME("sessions"), "Sessions: sandboxes that live or are being made.", GAUGE),
     FAMILY(SESSIONS_MAX, NAME("sessions_limit"), "Most sessions at a time.", GAUGE),

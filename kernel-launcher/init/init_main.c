@@ -16,6 +16,7 @@
 #include "jail.h"
 #include "landlock.h"
 #include "oomscore.h"
+#include "sandbox.h"
 #include "server.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -58,7 +59,7 @@ static int drop_to_init(const struct init_start *start, struct err *e)
         .uid = 0,
         .gid = 0,
         .umask = 022,
-        .filter = DROP_FILTER_INIT,
+        .filter = start->without & SANDBOX_WITHOUT_SECCOMP ? DROP_FILTER_NONE : DROP_FILTER_INIT,
         .keep_capabilities = 1,
         .new_session = 1,
         .fds = fds,
@@ -69,7 +70,8 @@ static int drop_to_init(const struct init_start *start, struct err *e)
         .fsize_bytes = start->fsize_bytes,
         /* Init itself needs no file; it enters the layer so that all of its children
          * are in one and the same. */
-        .landlock = DROP_LANDLOCK_IF_THERE,
+        .landlock =
+            start->without & SANDBOX_WITHOUT_LANDLOCK ? DROP_LANDLOCK_NONE : DROP_LANDLOCK_DEMANDED,
         .landlock_rules = rules,
     };
 

@@ -12,6 +12,7 @@
 #include "oomscore.h"
 #include "proc.h"
 #include "program.h"
+#include "sandbox.h"
 #include "tree.h"
 
 enum { SESSION_ID = 1000 }; /* uid and gid of the session's user, inside */
@@ -129,7 +130,8 @@ static int become_user(const struct request *request, const struct packet *packe
         .uid = SESSION_ID,
         .gid = SESSION_ID,
         .umask = 022,
-        .filter = DROP_FILTER_SESSION,
+        .filter =
+            limits->without & SANDBOX_WITHOUT_SECCOMP ? DROP_FILTER_NONE : DROP_FILTER_SESSION,
         .new_session = is_spawn,
         .fds = is_spawn ? packet->fds : own,
         .fd_count = is_spawn ? 3 : 4,

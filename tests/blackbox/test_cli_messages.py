@@ -50,6 +50,30 @@ def test_what_is_no_command_is_refused_with_the_list(argv, said):
     assert said in got.stderr
 
 
+def test_doctor_has_a_help_of_its_own():
+    texts = {holdcell(*argv).stdout for argv in (["doctor", "--help"], ["doctor", "-h"], ["help", "doctor"])}
+    assert len(texts) == 1
+    text = texts.pop()
+    assert text.startswith("usage: holdcell doctor") and "--accept-missing WALL,..." in text
+    assert max(map(len, text.splitlines())) <= 100
+    shared = {name: metavar for name, metavar in serve_options().items() if f"--{name} " in text}
+    assert {"isolation", "accept-missing", "cgroup-parent", "state-dir", "runtime", "fds"} <= set(shared)
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--jsn"], "unknown option --jsn; did you mean --json?"),
+    (["walls"], "unexpected argument 'walls'"),
+    (["--isolation"], "option --isolation needs a value"),
+    (["--isolation", "oci"], "option --isolation: level 'oci' does not work yet"),
+    (["--accept-missing", "pidfd"], "option --accept-missing: 'pidfd' cannot be accepted as missing: "),
+    (["--json=yes"], "option --json takes no value"),
+])
+def test_doctor_says_what_is_wrong_with_its_use(options, said):
+    got = holdcell("doctor", *options)
+    assert got.returncode == 2 and got.stdout == ""
+    assert got.stderr.startswith("holdcell doctor: " + said)
+
+
 # --- good values -----------------------------------------------------------------------
 
 def test_every_option_of_the_help_is_taken(server_with, kernel_path):
@@ -62,7 +86,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "ws-ping-interval": "0", "orphan-timeout": "60", "allow-origin": "https://lab.example:8443", "allow-credentials": "true",
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
-        "memory-reserve-mb": "256",
+        "memory-reserve-mb": "256", "isolation": "hardened", "accept-missing": "landlock,seccomp",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
         "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }
@@ -136,6 +160,14 @@ def test_a_flag_takes_no_value(name):
     (["--log-format", "xml"], "option --log-format: 'xml' is none of text, json"),
     (["--log-level", ""], "option --log-level: '' is none of debug, info, warn, error"),
     (["--access-log", "inf"], "option --access-log: 'inf' is none of auto, debug, info, off"),
+    (["--isolation", "strong"], "option --isolation: 'strong' is none of namespaces, hardened"),
+    (["--isolation", "process"], "option --isolation: level 'process' has no walls: nothing is served so"),
+    (["--isolation", "oci"], "option --isolation: level 'oci' does not work yet"),
+    (["--accept-missing", "landlock,lsm"], "option --accept-missing: 'lsm' is no wall"),
+    (["--accept-missing", "proc"],
+     "option --accept-missing: 'proc' cannot be accepted as missing: no session can be built without it"),
+    (["--accept-missing", "disk-home"],
+     "option --accept-missing: 'disk-home' cannot be accepted as missing: no level demands it"),
     (["--state-dir", ""], "option --state-dir: the name is empty"),
     (["--identity-header", "X-User"], "option --identity-header: --trusted-proxy names no proxy"),
     (["--identity-header", "X User"], "option --identity-header: 'X User' is not the name of a header"),

@@ -2,13 +2,15 @@
 Collected in the guests of tests/vm.sh only (HOLDCELL_GUEST=direct or systemd)."""
 
 import ctypes
+import json
 import os
 import re
+import subprocess
 
 import pytest
 
 from channels import Channels
-from server import Server, V2_ROOT, cgroup_roots, cgroups_of, descendants_of, group_of, read
+from server import BIN, SLOW, Server, V2_ROOT, cgroup_roots, cgroups_of, descendants_of, group_of, read
 
 pytestmark = pytest.mark.guest
 SYSTEMD = os.environ["HOLDCELL_GUEST"] == "systemd"
@@ -30,6 +32,26 @@ def test_landlock_holds_inside(chan):
                    "    except OSError as e: why = errno.errorcode[e.errno]\n"
                    "    out.append((s.st_uid == os.getuid() and bool(s.st_mode & 0o200), why))\nout")
     assert eval(run.result) == ["rw"] + 3 * [(True, "EACCES")]
+
+
+def test_doctor_names_what_is_weaker_on_such_a_machine():
+    got = subprocess.run([BIN, "doctor", "--json"], capture_output=True, text=True, timeout=600 * SLOW)
+    found = json.loads(got.stdout)
+    walls = {w["name"]: w for w in found["walls"]}
+    assert got.returncode == 0 and found["ok"], [w for w in found["walls"] if w["state"] == "missing"]
+    assert walls["landlock"]["state"] == "weaker"
+    assert walls["landlock"]["detail"] == ("ABI 2: no truncate (Linux 6.2) and no ioctl of devices (6.10); permissions "
+                                           "and seccomp have those")
+    assert walls["cgroups"]["detail"].startswith("cgroup v2, below " + V2_ROOT)
+    states = {n: walls[n]["state"] for n in ("io-uring", "legacy-tiocsti", "ptrace-scope", "kptr-restrict", "kernel",
+                                             "memory-limit", "pids-limit", "cpu-limit", "clone-into-cgroup",
+                                             "cgroup-kill", "cgroup-freeze", "sandbox")}
+    assert states == {"io-uring": "absent", "legacy-tiocsti": "absent", "ptrace-scope": "weaker", "kptr-restrict": "weaker",
+                      **dict.fromkeys(("kernel", "memory-limit", "pids-limit", "cpu-limit", "clone-into-cgroup",
+                                       "cgroup-kill", "cgroup-freeze", "sandbox"), "present")}
+    assert "no kernel.io_uring_disabled" in walls["io-uring"]["detail"]
+    bases = [d for top, dirs, _ in os.walk(V2_ROOT) for d in dirs if re.fullmatch("holdcell-[0-9]+", d)]
+    assert "holdcell-511" not in bases
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,9 @@
 #include "err.h"
 #include "init_start.h"
 #include "initmsg.h"
+#include "landlock.h"
 #include "report.h"
+#include "sandbox.h"
 
 enum { BOX_HOST_ID = 0x6fff0000, BOX_DEADLINE_MS = 60 * 1000 };
 
@@ -53,7 +55,10 @@ static inline void box_step(int ok, const char *what)
 
 static inline _Noreturn void box_child(int go_fd, int request_fd, int ready_fd, int image_fd)
 {
-    struct init_start start = { .nofile = 4096, .nproc = 300, .fsize_bytes = 64 << 20 };
+    struct init_start start = { .nofile = 4096,
+                                .nproc = 300,
+                                .fsize_bytes = 64 << 20,
+                                .without = landlock_abi() > 0 ? 0 : SANDBOX_WITHOUT_LANDLOCK };
     struct init_start_args args;
     char *const env[] = { NULL };
     char c;

@@ -18,6 +18,7 @@
 
 #include "err.h"
 #include "in_child.h"
+#include "landlock.h"
 
 static const int standard_fds[] = { 0, 1, 2 };
 
@@ -34,6 +35,7 @@ static struct drop_plan session_plan(void)
         .nofile = 4096,
         .nproc = 300,
         .fsize_bytes = 1 << 20,
+        .landlock = landlock_abi() > 0 ? DROP_LANDLOCK_DEMANDED : DROP_LANDLOCK_NONE,
     };
 }
 
@@ -272,6 +274,29 @@ static struct drop_plan init_plan(const int *fds, unsigned count)
 /* SETGID SETUID SETPCAP KILL SYS_CHROOT of linux/capability.h */
 static const unsigned long long init_capabilities = 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5 | 1 << 18;
 
+/* A host that lacks both, which its operator accepted: all other steps are the same. */
+static void expect_no_layers(void *arg)
+{
+    struct drop_plan plan = session_plan();
+
+    (void)arg;
+    plan.landlock = DROP_LANDLOCK_NONE;
+    plan.filter = DROP_FILTER_NONE;
+    must_drop(&plan);
+    EXPECT(prctl(PR_GET_SECCOMP) == 0);
+    EXPECT(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+    EXPECT(getuid() == 1000);
+    EXPECT_ERRNO(syscall(SYS_setresuid, 0, 0, 0), EPERM);
+}
+
+static void without_the_two_layers_all_other_steps_are_the_same(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_child_passes(expect_no_layers, NULL);
+}
+
 static void expect_init(void *arg)
 {
     int fds[] = { 0, 1, 2, open("/proc/self/status", O_RDONLY) };
@@ -447,6 +472,7 @@ int main(void)
         cmocka_unit_test(limits_are_set_and_cannot_be_raised),
         cmocka_unit_test(a_child_can_lead_a_session_of_its_own),
         cmocka_unit_test(init_keeps_five_capabilities_and_its_children_none),
+        cmocka_unit_test(without_the_two_layers_all_other_steps_are_the_same),
         cmocka_unit_test(user_zero_gets_nothing_back_by_an_exec),
         cmocka_unit_test(a_step_that_fails_gives_its_name),
         cmocka_unit_test(a_caller_without_the_power_to_drop_is_refused),

@@ -1,0 +1,60 @@
+"""Takes parts of the kernel away from a program, honestly: what it gets is what a host without them gives. Each
+function returns one that runs in the child before its exec (as root)."""
+
+import ctypes
+import errno
+import struct
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.syscall.restype = ctypes.c_long
+
+# x86-64
+NUMBERS = {"pivot_root": 155, "unshare": 272, "setns": 308, "seccomp": 317, "move_mount": 429, "fsopen": 430,
+           "pidfd_open": 434, "clone3": 435, "mount_setattr": 442, "landlock_create_ruleset": 444}
+
+ALLOW, ERRNO, X86_64 = 0x7fff0000, 0x00050000, 0xc000003e
+CLONE_NEWNS, MS_REC, MS_PRIVATE, MS_BIND, MNT_DETACH = 0x20000, 0x4000, 0x40000, 0x1000, 2
+
+
+def check(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "system call")
+
+
+def calls(*names, code=errno.ENOSYS):
+    """A seccomp filter that answers these calls with an errno, as a kernel built without them."""
+    def line(op, jt, jf, k):
+        return struct.pack("HBBI", op, jt, jf, k)
+    program = [line(0x20, 0, 0, 4), line(0x15, 1, 0, X86_64), line(0x06, 0, 0, ALLOW), line(0x20, 0, 0, 0)]
+    for name in names:
+        program += [line(0x15, 0, 1, NUMBERS[name]), line(0x06, 0, 0, ERRNO | code)]
+    program.append(line(0x06, 0, 0, ALLOW))
+    text = b"".join(program)
+
+    def prepare():
+        code = ctypes.create_string_buffer(text, len(text))
+        fprog = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
+        check(LIBC.syscall(NUMBERS["seccomp"], 1, 0, fprog))
+    return prepare
+
+
+def own_mounts():
+    check(LIBC.unshare(CLONE_NEWNS))
+    check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+
+
+def unmounted(*paths):
+    """A mount namespace in which these are not mounted."""
+    def prepare():
+        own_mounts()
+        for path in paths:
+            check(LIBC.umount2(path.encode(), MNT_DETACH))
+    return prepare
+
+
+def covered(path, by):
+    """A mount namespace in which something else lies over path."""
+    def prepare():
+        own_mounts()
+        check(LIBC.mount(by.encode(), path.encode(), None, MS_BIND, None))
+    return prepare
