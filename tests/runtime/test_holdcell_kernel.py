@@ -379,13 +379,12 @@ m.main()
     assert "RuntimeError: no kernel today" in kernel.log()
 
 
-def test_shutdown_ends_the_process_in_a_second(new_kernel):
+def test_shutdown_ends_the_process(new_kernel):
     kernel = new_kernel()
     kernel.text("import matplotlib.pyplot as plt")
-    reply, seconds = kernel.shutdown()
+    reply = kernel.shutdown()
     assert reply["content"] == {"status": "ok", "restart": False}
     assert kernel.process.returncode == 0
-    assert seconds < 5, "1 s on an idle machine"
     assert kernel.log() == ""
 
 
