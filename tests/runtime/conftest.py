@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 import zmq
