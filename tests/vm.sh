@@ -52,7 +52,7 @@ tree=$work/tree
 mkdir -p "$tree/build/release/bin" "$tree/build/release/tests" "$tree/tests" "$tree/scripts"
 cp scripts/holdcell.service "$tree/scripts/"
 cp "$build"/bin/* "$tree/build/release/bin/"
-cp "$build"/tests/{zconsole,scripted-kernel} "$tree/build/release/tests/"
+cp "$build"/tests/{zconsole,scripted-kernel,inject} "$tree/build/release/tests/"
 cp -r tests/blackbox tests/vm "$tree/tests/"
 unit_programs=()
 for source in tests/unit/launcher/test_*.c; do

@@ -107,6 +107,7 @@ void session_free(struct session *s)
     else
         s->all->last = s->prev;
     s->life_timer = loop_timer_close(s->life_timer);
+    s->oom_timer = loop_timer_close(s->oom_timer);
     drop_sandbox(s);
     owner_leave(s->all, s->owner);
     free(s);

@@ -44,6 +44,8 @@ struct session {
     struct launch_limits wanted; /* of the launcher (sessionlimits.h) */
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
+    struct loop_timer *oom_timer;
+    uint64_t oom_limit, oom_peak; /* of what is told then */
 };
 
 /* Bytes of spool files, over all kernels of the principal. */
@@ -72,6 +74,10 @@ void session_adopt(struct session *s, uint64_t sandbox, const struct launch_limi
 /* k is at its end. The last kernel takes the sandbox down, another one only its own
  * processes; kernel_session_left() tells when that is done. */
 void session_leave(struct session *s, struct kernel *k);
+
+/* The launcher says that memory ended for some process of it: its runs hear of it soon, unless
+ * it is the end of their kernel. */
+void session_out_of_memory(struct session *s, const struct launch_out_of_memory *o);
 
 /* The launcher says that the sandbox ended by itself. */
 void session_lost(struct session *s, const char *why);

@@ -135,6 +135,7 @@ static void on_event(void *arg, unsigned verb, const void *body)
         log_warn("out_of_memory", "session=%s kills=%llu limit=%llu peak=%llu", n->id,
                  (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
                  (unsigned long long)o->memory_peak_bytes);
+        session_out_of_memory(n, o);
     } else if (verb == LAUNCH_SANDBOX_GONE) {
         autofree char *why = view_dup(((const struct launch_sandbox_gone *)body)->reason);
         session_lost(n, why);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/loop.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
@@ -206,8 +207,12 @@ static const uint32_t ioctl_requests[] = {
     FIONCLEX,  TIOCGPTN,   TIOCSPTLCK, TIOCGPTPEER, TIOCGSID,
 };
 
-/* ... and what the launcher adds: bytes that a peer has not taken, `lo` of a session. */
-static const uint32_t daemon_ioctls[] = { SIOCOUTQ, SIOCGIFFLAGS, SIOCSIFFLAGS };
+/* ... and what the launcher adds: bytes that a peer has not taken, `lo` of a session, and the
+ * file that a home on disk is in: its loop device, and the end of an ext4 in it. */
+static const uint32_t daemon_ioctls[] = {
+    SIOCOUTQ,          SIOCGIFFLAGS,   SIOCSIFFLAGS,
+    LOOP_CTL_GET_FREE, LOOP_CONFIGURE, _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN */,
+};
 
 struct profile {
     const char *name;

@@ -67,6 +67,24 @@ def test_a_child_that_is_out_of_memory_leaves_the_kernel_alive_or_says_so(server
         assert c.run("2").result == "2"
 
 
+@pytest.mark.guest
+def test_a_child_that_is_out_of_memory_is_told_in_the_cell_and_the_session_survives(server_with):
+    s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.run("kept = 42")
+        init = next(p for p in descendants_of(s.proc.pid) if read(f"/proc/{p}/cmdline").startswith("holdcell-init"))
+        run = c.run("import subprocess, sys, time\n"
+                    "code = subprocess.run([sys.executable, '-c', 'b=[]\\nwhile True: b.append(bytearray(16<<20))']).returncode\n"
+                    "time.sleep(2)\ncode")
+        assert run.result == "-9", run.messages
+        told = [m["content"]["text"] for m in run.messages if m["header"]["msg_type"] == "stream" and "[holdcell]" in m["content"]["text"]]
+        assert len(told) == 1 and "out of memory (limit 512 MiB, peak" in told[0], run.messages
+        assert c.run("kept").result == "42"
+        assert "reason" not in s.kernel(kid) and "event=out_of_memory" in s.log()
+        assert os.path.exists(f"/proc/{init}/exe"), "pid 1 goes last"
+
+
 BOMB = """
 b = []
 while True:

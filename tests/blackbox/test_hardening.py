@@ -113,6 +113,7 @@ def inject(pid, call, *arguments):
 traced = pytest.mark.skipif(not X86_64, reason="the tool knows x86-64 alone")
 
 
+@pytest.mark.guest
 @traced
 @pytest.mark.parametrize("who", [w for w in EXPECTED if w != "kernel"])
 def test_a_call_that_is_put_into_a_process_is_carried_out(victim, who):
@@ -139,6 +140,7 @@ def test_socket_families_beyond_the_list_are_refused(victim, who, families):
     assert inject(find(victim, who), SOCKET, AF_INET, SOCK_RAW, 1) == -errno.EPERM
 
 
+@pytest.mark.guest
 @traced
 @pytest.mark.parametrize("path", ["/etc/passwd", "/etc/shadow", "/proc/1/environ", "/proc/self/environ", "/usr/bin/env"])
 @pytest.mark.parametrize("who", ["gateway", "init"])
@@ -158,6 +160,7 @@ def test_gateway_and_init_make_no_file(victim, who):
         assert not os.path.exists(path)
 
 
+@pytest.mark.guest
 @traced
 @pytest.mark.parametrize("program", ["/bin/sh", "/usr/bin/env", "/proc/self/exe"])
 @pytest.mark.parametrize("who", ["gateway", "init"])

@@ -1,0 +1,45 @@
+/* What a session is told when memory ended for one of its processes that is not the
+ * kernel: that one's end is told by itself (kernel_death.c), and takes the runs along. */
+#include <stdio.h>
+
+#include "err.h"
+#include "kernel_own.h"
+#include "loop.h"
+#include "session.h"
+#include "sessions_own.h"
+
+/* The launcher tells it before the exit, so that a kernel's own end has a reason: whether it
+ * is the kernel's shows by then. What comes in between is told once. */
+enum { OOM_WAIT_MS = 500 };
+
+static void tell_kernel(struct kernel *k, const char *text)
+{
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->is_run && !run_ended(&q->run) && !q->replied)
+            kernel_tell_stream(k, q->header, text);
+    }
+}
+
+static void on_oom_wait(void *arg)
+{
+    struct session *s = arg;
+    char text[160];
+
+    s->oom_timer = loop_timer_close(s->oom_timer);
+    snprintf(text, sizeof text,
+             "\n[holdcell] a process of this session was killed: out of memory (limit %llu MiB, "
+             "peak %llu MiB)\n",
+             (unsigned long long)(s->oom_limit >> 20), (unsigned long long)(s->oom_peak >> 20));
+    for (struct kernel *k = s->kernels; k != NULL; k = k->next) {
+        if (k->process)
+            tell_kernel(k, text);
+    }
+}
+
+void session_out_of_memory(struct session *s, const struct launch_out_of_memory *o)
+{
+    s->oom_limit = o->memory_limit_bytes;
+    s->oom_peak = o->memory_peak_bytes;
+    if (s->oom_timer == NULL)
+        s->oom_timer = loop_timer_start(s->all->loop, OOM_WAIT_MS, 0, on_oom_wait, s);
+}
