@@ -173,6 +173,19 @@ static int empty_group(int fd, struct err *e)
     return err_set(e, EBUSY, "processes keep appearing in our own cgroup");
 }
 
+/* In a group of our own, the server's processes come before its sessions: for processor time,
+ * and, as far as the unit itself is protected (MemoryLow=), for memory. Older kernels lack
+ * some of it, and it is no more than a preference. */
+static void prefer_own_leaf(int fd)
+{
+    autoclose int leaf = -1;
+
+    if (cgfile_open_dir(fd, own_leaf, &leaf) < 0)
+        return;
+    (void)!cgfile_write(leaf, "cpu.weight", "%d", 1000);
+    (void)!cgfile_write(leaf, "memory.low", "%d", 256 << 20);
+}
+
 /* Lets children of fd have the controllers. */
 static int share_controllers(int fd, int ours, struct err *e)
 {
@@ -192,6 +205,8 @@ static int share_controllers(int fd, int ours, struct err *e)
             return r;
         r = cgfile_write(fd, "cgroup.subtree_control", "+memory +pids +cpu");
     }
+    if (r == 0 && ours)
+        prefer_own_leaf(fd);
     return r < 0 ? err_sys(e, -r, "hand out cgroup controllers") : 0;
 }
 

@@ -26,6 +26,9 @@ static int v1_base_open(struct cgroup_base *b, struct err *e)
         int r = cgfile_remove_tree_wait(b->place.v1_fd[i], b->name);
         if (r == 0)
             r = cgfile_make_dir(b->place.v1_fd[i], b->name, &base);
+        /* All sessions together count as half of one task beside us and the gateway. */
+        if (r == 0 && i == b->place.v1_of[CGPLACE_CPU])
+            r = cgfile_write(base, "cpu.shares", "%d", 512);
         if (r == 0)
             r = cgfile_make_dir(base, "s", &b->v1_sessions[i]);
         if (r < 0)

@@ -20,6 +20,9 @@ static int v2_base_open(struct cgroup_base *b, struct err *e)
 
     if (r == 0)
         r = cgfile_write(b->sessions_fd, "cgroup.subtree_control", "%s", all);
+    /* All sessions together weigh half of any other group beside them. */
+    if (r == 0)
+        r = cgfile_write(b->base_fd, "cpu.weight", "%d", 50);
     return r < 0 ? err_sys(e, -r, "hand out the controllers of '%s'", b->name) : 0;
 }
 

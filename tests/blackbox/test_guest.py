@@ -84,8 +84,12 @@ def test_the_servers_own_processes_are_outside_of_every_limit(limited):
     for pid in own:
         assert not (group_of(pid) + "/").startswith(base + "/")
         assert read(group_of(pid) + "/memory.max").strip() in ("max", "")
+    # Who answers and who kills comes before those that burn processor time.
+    assert read(base + "/cpu.weight").strip() == "50"
     if SYSTEMD:     # the scope is ours alone: nothing outside of it was touched
         scope = os.path.dirname(base)
+        assert read(scope + "/holdcell-main/cpu.weight").strip() == "1000"
+        assert read(scope + "/holdcell-main/memory.low").strip() == str(256 << 20)
         assert re.search(r"\.scope$", scope)
         assert {group_of(p) for p in own} == {scope + "/holdcell-main"}
         assert not [d for d in os.listdir(V2_ROOT) if d.startswith("holdcell-")]

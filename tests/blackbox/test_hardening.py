@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from server import BIN, LIBC, Server, descendants_of, read, status_of
+from server import BIN, LIBC, Server, cgroups_of, descendants_of, read, status_of
 
 INJECT = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests", "inject")
 X86_64 = platform.machine() == "x86_64"
@@ -205,6 +205,16 @@ def test_roots_daemons_make_no_block_device_and_hold_no_other_capability(victim,
 def test_nothing_in_this_build_can_leave_a_wall_out(program):
     with open(os.path.join(os.path.dirname(BIN), program), "rb") as f:
         assert b"HOLDCELL_TEST_WITHOUT" not in f.read()     # sandbox/walls.h: the build of the suite walls-off alone has it
+
+
+def test_sessions_weigh_less_than_who_serves_them(shared):
+    weights = {}
+    for group in cgroups_of(shared.slot()):
+        if group.endswith(f"/holdcell-{shared.slot()}"):
+            for name in ("cpu.weight", "cpu.shares"):
+                if os.path.exists(f"{group}/{name}"):
+                    weights[name] = read(f"{group}/{name}").strip()
+    assert weights in ({"cpu.weight": "50"}, {"cpu.shares": "512"})
 
 
 @traced
