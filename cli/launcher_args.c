@@ -9,7 +9,7 @@
 #include "serve_options.h"
 #include "siblings.h"
 
-enum { ARGS_MAX = 40 };
+enum { ARGS_MAX = 60 }; /* below KEEPER_STRINGS_MAX */
 
 struct args {
     char **list;
@@ -48,6 +48,9 @@ static void add_limits(struct args *a, const struct serve_options *o)
     for (unsigned i = 0; i < LIMITS; i++)
         add_number(a, limit_rows[i].option, o->limits[i]);
     add_number(a, "memory-reserve-mb", o->memory_reserve_mb);
+    add_number(a, "disk-reserve-mb", o->disk_reserve_mb);
+    if (o->home != NULL)
+        add(a, "--home=%s", o->home);
 }
 
 /* Descriptor numbers: the order of supervise_plan.fds in serve.c. */
@@ -81,6 +84,8 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
         add(&a, "--more-listen-fd=11");
         add(&a, "--more-listen-count=%u", c->more_listen_count);
     }
+    if (c->data != NULL)
+        add(&a, "--data=%s", c->data);
     if (o->audit_log != NULL)
         add(&a, "--audit-log=%s", o->audit_log);
     if (o->log_format != NULL)

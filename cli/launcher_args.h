@@ -9,6 +9,7 @@ struct launcher_context {
     const struct siblings *siblings;
     unsigned slot;
     const char *kernel_path;
+    const char *data;           /* NAME=/PATH:..., or NULL */
     unsigned more_listen_count; /* listening sockets beside the first */
 };
 

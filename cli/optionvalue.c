@@ -179,3 +179,11 @@ int optionvalue_walls(const char *option, const char *value, struct err *e)
         return 0;
     return err_wrap(e, "option --%s", option);
 }
+
+int optionvalue_home(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || strcmp(value, "auto") == 0 || strcmp(value, "disk") == 0 ||
+        strcmp(value, "tmpfs") == 0)
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.32s' is not auto, disk or tmpfs", option, value);
+}

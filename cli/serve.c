@@ -14,6 +14,7 @@
 #include "../kernel-launcher/auditfile.h"
 #include "buf.h"
 #include "command.h"
+#include "datalist.h"
 #include "err.h"
 #include "hostids.h"
 #include "instance.h"
@@ -37,9 +38,10 @@ struct server {
     char *addresses; /* owned: of listen, a comma list */
     struct reload reload;
     int ready_pipe[2];
-    char *kernel_path; /* owned: the whole list, absolute */
-    char *announce;    /* owned */
-    int other_runtime; /* 1: kept kernels have another one than this program's */
+    char *kernel_path;             /* owned: the whole list, absolute */
+    char *data_paths, *data_names; /* owned: of --data; NULL: none */
+    char *announce;                /* owned */
+    int other_runtime;             /* 1: kept kernels have another one than this program's */
 };
 
 /* Those options that name a file which is read again at SIGHUP. */
@@ -68,6 +70,7 @@ static int write_settings(struct server *s, struct err *e)
         .listen = s->addresses,
         .kernel_path = s->kernel_path,
         .runtime = s->siblings.runtime,
+        .data = s->data_names,
     };
 
     buf_init(&blob, SETTINGS_MAX);
@@ -229,6 +232,8 @@ static int prepare(struct server *s, struct err *e)
         return rc;
     rc = siblings_find(s->options.runtime, &s->siblings, e);
     if (rc == 0)
+        rc = datalist_read(&s->options.data, &s->data_paths, &s->data_names, e);
+    if (rc == 0)
         rc = open_sockets(s, e);
     if (rc == 0)
         rc = open_state(s, e);
@@ -273,6 +278,7 @@ static int run(struct server *s)
         .siblings = &s->siblings,
         .slot = s->instance.slot,
         .kernel_path = s->kernel_path,
+        .data = s->data_paths,
         .more_listen_count = s->listen.count - 1,
     };
     char **argv = launcher_args(&s->options, &context, 0);
@@ -321,6 +327,8 @@ static void server_free(struct server *s)
     closep(&s->ready_pipe[0]);
     closep(&s->ready_pipe[1]);
     free(s->kernel_path);
+    free(s->data_paths);
+    free(s->data_names);
     free(s->announce);
 }
 

@@ -136,12 +136,18 @@ static const struct option_spec specs[] = {
     LIMIT(OPTION_NUMBER, "memory-mb", "MIB", MEMORY, "memory of one session (2048)"),
     LIMIT(OPTION_MILLI, "cpus", "N", CPUS, "processor time of one session in cores (1)"),
     LIMIT(OPTION_NUMBER, "pids", "N", PIDS, "processes and threads of one session (256)"),
-    LIMIT(OPTION_NUMBER, "disk-mb", "MIB", DISK, "size of a session's home, in memory (512)"),
+    LIMIT(OPTION_NUMBER, "disk-mb", "MIB", DISK,
+          "size of a session's home (1024; in memory 512 or less)"),
     LIMIT(OPTION_NUMBER, "tmp-mb", "MIB", TMP, "size of a session's /tmp (256)"),
     LIMIT(OPTION_NUMBER, "inodes", "N", INODES, "files in home and in /tmp, each (32768)"),
     LIMIT(OPTION_NUMBER, "fds", "N", FDS, "open files of one process (4096)"),
     NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
            "memory that new sessions leave free on the host (512, or 5 % of it)"),
+    TEXT("home", "WORD", home, "homes lie on disk, in memory (tmpfs), or as there is room (auto)"),
+    NUMBER("disk-reserve-mb", "MIB", disk_reserve_mb, 0, 1 << 24,
+           "disk that homes leave free below --state-dir (1024, or 5 %)"),
+    { "data", "NAME=/PATH", OPTION_LIST, offsetof(struct serve_options, data), 0, 0,
+      "read-only directory of sessions, /data/NAME; again for more" },
     TEXT("on-exit", "WORD", on_exit,
          "kernels when the server ends: stop, or keep for the next one (stop)"),
 
@@ -257,6 +263,7 @@ static int check_values(const struct option_reader *r, const struct serve_option
         { "access-log", o->access_log, optionvalue_access_log },
         { "isolation", o->isolation, optionvalue_isolation },
         { "accept-missing", o->accept_missing, optionvalue_walls },
+        { "home", o->home, optionvalue_home },
     };
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -314,6 +321,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .cull_interval_ms = SERVE_UNSET,
         .limits = { [0 ... LIMITS - 1] = SERVE_UNSET },
         .memory_reserve_mb = SERVE_UNSET,
+        .disk_reserve_mb = SERVE_UNSET,
         .on_exit = "stop",
     };
     ret->storage = copy_arguments(argc, argv);

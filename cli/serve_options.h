@@ -11,6 +11,7 @@
 #include "cleanup.h"
 #include "kgsettings.h"
 #include "limit.h"
+#include "options.h"
 
 struct err;
 
@@ -42,8 +43,10 @@ struct serve_options {
     int cull_connected, cull_busy;
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
     const char *cors_max_age;
-    uint64_t limits[LIMITS];    /* of a session (limit.h); SERVE_UNSET: the profile's */
-    uint64_t memory_reserve_mb; /* SERVE_UNSET: by the host */
+    uint64_t limits[LIMITS]; /* of a session (limit.h); SERVE_UNSET: the profile's */
+    uint64_t memory_reserve_mb, disk_reserve_mb; /* SERVE_UNSET: by the host */
+    const char *home;                            /* NULL: auto */
+    struct option_list data;                     /* NAME=PATH */
     int metrics_open, audit_required;
     const char *audit_log;
     const char *log_format, *log_level, *access_log; /* NULL: text, info, auto */

@@ -73,6 +73,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "log-level", o->log_level },
         { "access-log", o->access_log },
         { "on-exit", o->on_exit },
+        { "home", o->home },
+        { "data", c->data },
     };
     const struct {
         const char *key;

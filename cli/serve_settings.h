@@ -11,6 +11,7 @@ struct serve_context {
     const char *listen;
     const char *kernel_path;
     const char *runtime;
+    const char *data; /* NAME,..., or NULL */
 };
 
 int serve_settings_write(const struct serve_options *o, const struct serve_context *c,

@@ -60,6 +60,8 @@ static int read_limits(struct view blob, struct launch_limits *ret, struct err *
     int rc = 0;
 
     *ret = LAUNCH_LIMITS_DEFAULT;
+    if (strcmp(settings_text(blob, "home", "auto"), "tmpfs") == 0)
+        ret->home_bytes = LAUNCH_HOME_MEMORY_DEFAULT;
     for (unsigned i = 0; i < LIMITS && rc == 0; i++) {
         const struct limit *l = &limit_rows[i];
         uint64_t value;
@@ -97,6 +99,7 @@ static int read_maxima(struct view blob, struct principals_maxima *ret, struct e
     if (rc < 0)
         return rc;
     ret->max_kernels = kernels < 1000000 ? (unsigned)kernels : 1000000;
+    ret->data = settings_text(blob, "data", NULL);
     return 0;
 }
 
@@ -182,6 +185,7 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
                   .connected = settings_flag(blob, "cull-connected"),
                   .busy = settings_flag(blob, "cull-busy") },
         .iopub_rate = rate,
+        .data = settings_text(blob, "data", NULL),
         .message_types = settings_text(blob, "allowed-message-types", NULL),
         .no_tracebacks = settings_flag(blob, "no-tracebacks"),
         .handshake_ms = info_ms,

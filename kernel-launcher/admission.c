@@ -15,6 +15,7 @@ enum {
     /* An interpreter with its messaging, and init, before the first cell (measured: 76 to 110). */
     START_MIB = 128,
     RESERVE_MIB = 512,
+    DISK_RESERVE_MIB = 1024,
     TASKS_LEAST = 256, /* builders, init, a kernel with its threads; and somebody must log in */
     FILES_LEAST = 256, /* of a session that is built and noted, and what serves the others */
 };
@@ -24,17 +25,31 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-uint64_t admission_reserve(uint64_t configured, uint64_t memory_total)
+static uint64_t reserve_of(uint64_t configured, uint64_t total, uint64_t reserve)
 {
-    uint64_t reserve = RESERVE_MIB * MIB;
-
     if (configured != ADMISSION_DEFAULT)
         return configured;
-    if (memory_total == UINT64_MAX)
+    if (total == UINT64_MAX)
         return reserve;
-    if (memory_total / 20 > reserve)
-        reserve = memory_total / 20;
-    return least(reserve, memory_total / 4);
+    if (total / 20 > reserve)
+        reserve = total / 20;
+    return least(reserve, total / 4);
+}
+
+uint64_t admission_reserve(uint64_t configured, uint64_t memory_total)
+{
+    return reserve_of(configured, memory_total, RESERVE_MIB * MIB);
+}
+
+uint64_t admission_disk_reserve(uint64_t configured, uint64_t disk_total)
+{
+    return reserve_of(configured, disk_total, DISK_RESERVE_MIB * MIB);
+}
+
+int admission_disk_fits(const struct admission *a, uint64_t bytes)
+{
+    return a->disk_available == UINT64_MAX ||
+           (a->disk_available >= a->disk_reserve && a->disk_available - a->disk_reserve >= bytes);
 }
 
 uint64_t admission_promise(uint64_t memory_limit, uint64_t used)
@@ -57,12 +72,15 @@ enum admission_lack admission_decide(const struct admission *a, uint64_t memory_
         return ADMISSION_MEMORY;
     if (a->tasks < TASKS_LEAST)
         return ADMISSION_TASKS;
-    return a->files < FILES_LEAST ? ADMISSION_FILES : ADMISSION_OPEN;
+    if (a->files < FILES_LEAST)
+        return ADMISSION_FILES;
+    return a->disk_needed > 0 && !admission_disk_fits(a, a->disk_needed) ? ADMISSION_DISK
+                                                                         : ADMISSION_OPEN;
 }
 
 const char *admission_lack_name(enum admission_lack lack)
 {
-    static const char *const names[] = { "", "memory", "tasks", "files", "sessions" };
+    static const char *const names[] = { "", "memory", "tasks", "files", "sessions", "disk" };
 
     return names[lack];
 }
@@ -94,6 +112,8 @@ void admission_look(const struct launcher *l, struct admission *ret)
         .memory_promised = promised(l, clock_ms()),
         .tasks = room.tasks,
         .files = room.files,
+        .disk_available = room.disk,
+        .disk_reserve = admission_disk_reserve(l->config->disk_reserve, room.disk_total),
         .sessions = l->sessions.count,
         .sessions_max = l->sessions.max,
     };
@@ -114,7 +134,8 @@ static void tell(struct launcher *l, const struct admission *a, enum admission_l
                  a->memory_promised, a->tasks, a->files, a->sessions);
 }
 
-int admission_check(struct launcher *l, const struct launch_limits *limits, struct err *e)
+int admission_check(struct launcher *l, const struct admission *a,
+                    const struct launch_limits *limits, struct err *e)
 {
     /* No numbers: they are of others. */
     static const char *const texts[] = {
@@ -122,12 +143,11 @@ int admission_check(struct launcher *l, const struct launch_limits *limits, stru
         [ADMISSION_TASKS] = "the host has no processes left for another session",
         [ADMISSION_FILES] = "the host has no open files left for another session",
         [ADMISSION_SESSIONS] = "the server holds as many sessions as it can",
+        [ADMISSION_DISK] = "the host has no disk left for another session",
     };
-    struct admission a;
+    enum admission_lack lack = admission_decide(a, limits->memory_bytes);
 
-    admission_look(l, &a);
-    enum admission_lack lack = admission_decide(&a, limits->memory_bytes);
-    tell(l, &a, lack);
+    tell(l, a, lack);
     return lack == ADMISSION_OPEN ? 0 : err_set(e, HC_EFULL, "%s", texts[lack]);
 }
 

@@ -22,6 +22,8 @@ struct admission {
     uint64_t memory_reserve; /* in force */
     uint64_t memory_promised;
     uint64_t tasks, files; /* left */
+    uint64_t disk_available, disk_reserve;
+    uint64_t disk_needed; /* by the session that is asked for; 0: none */
     unsigned sessions, sessions_max;
 };
 
@@ -31,10 +33,15 @@ enum admission_lack {
     ADMISSION_TASKS,
     ADMISSION_FILES,
     ADMISSION_SESSIONS,
+    ADMISSION_DISK,
 };
 
 /* 512 MiB or a twentieth of the memory, whatever is more; never more than a quarter. */
 uint64_t admission_reserve(uint64_t configured, uint64_t memory_total);
+
+/* The same of a disk: 1 GiB or a twentieth. */
+uint64_t admission_disk_reserve(uint64_t configured, uint64_t disk_total);
+int admission_disk_fits(const struct admission *a, uint64_t bytes);
 
 /* What a session takes while it starts, as far as it does not use it yet. */
 uint64_t admission_promise(uint64_t memory_limit, uint64_t used);
@@ -46,8 +53,8 @@ const char *admission_lack_name(enum admission_lack lack); /* "" when it is open
 void admission_look(const struct launcher *l, struct admission *ret);
 
 /* 0, or -HC_EFULL with a text that clients may read. A change is told in the log. */
-int admission_check(struct launcher *l, const struct launch_limits *limits,
-                    struct err *e) MUST_CHECK;
+int admission_check(struct launcher *l, const struct admission *a,
+                    const struct launch_limits *limits, struct err *e) MUST_CHECK;
 
 /* -HC_EFULL in place of the codes by which the kernel says that something ran out. */
 int admission_failure(int rc, struct err *e);

@@ -188,7 +188,6 @@ static void take_over(struct launcher *l, struct link_packet *p, const struct la
     const int dir_fd = l->config->gateway.dir_fd;
     const hostwall_set missing = l->config->gateway.missing;
 
-    c->keeper = l->config->keeper; /* its strings are those of the first start, which stay */
     take_descriptors(p, &c->gateway);
     c->gateway.dir_fd = dir_fd;
     c->gateway.missing = missing;
@@ -242,6 +241,12 @@ static int attach(struct launcher *l, struct link_packet *p, struct err *e)
         rc = launcher_setup(&o, &c, e);
     if (rc < 0)
         return rc;
+    c.keeper = l->config->keeper; /* its strings are those of the first start, which stay */
+    rc = launcher_setup_files(&c, l->host, e);
+    if (rc < 0) {
+        closep(&c.gateway.exe_fd);
+        return rc;
+    }
     take_over(l, p, &o, &c);
     /* Now that nothing points into those of a server in between. */
     free(l->keeper.text);

@@ -8,6 +8,7 @@
 
 #include "admission.h"
 #include "gatewayproc.h"
+#include "homechoice.h"
 #include "keeper.h"
 #include "session.h"
 
@@ -20,11 +21,14 @@ struct sandbox_host;
 struct launcher_config {
     const char *kernel_path; /* ':'-list */
     const char *audit_log;   /* path; NULL: none */
+    const char *data;        /* namedpath.h; NULL: none */
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
     uint64_t start_max_ms;    /* from START_KERNEL to exec */
     uint64_t memory_reserve;  /* bytes, or ADMISSION_DEFAULT */
-    uint64_t starting_ms;     /* so long after a start its memory counts as promised */
+    uint64_t disk_reserve;    /* likewise */
+    struct home_policy home;
+    uint64_t starting_ms; /* so long after a start its memory counts as promised */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     struct gateway_config gateway;
@@ -47,6 +51,7 @@ struct launcher {
     struct keeper keeper;
     enum launcher_state state;
     enum admission_lack lack; /* that was told last */
+    int short_of_disk;        /* likewise: homes that may lie on disk are in memory */
     uint64_t stop_by_ms;      /* of the present state, when it is not SERVING */
     int failed;               /* 1: give up, exit status 1 */
     int signal_fd;            /* owned */

@@ -57,6 +57,9 @@ static const struct option_spec specs[] = {
     TEXT("log-level", log_level, "debug, info, warn or error"),
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
     NUMBER("memory-reserve-mb", memory_reserve_mb, 0, MIB_MAX, "memory that sessions leave free"),
+    NUMBER("disk-reserve-mb", disk_reserve_mb, 0, MIB_MAX, "disk that sessions leave free"),
+    TEXT("data", data, "directories of the operator"),
+    TEXT("home", home, "auto, disk or tmpfs"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
 
     LIMIT_ROWS(DEFAULT) LIMIT_ROWS(MAXIMUM)
@@ -66,6 +69,7 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
 {
     struct launcher_options o = { .sessions_max = 1024,
                                   .memory_reserve_mb = UINT64_MAX,
+                                  .disk_reserve_mb = UINT64_MAX,
                                   .deadline_max_s = 30 * 24 * 3600,
                                   .level = LOGLINE_INFO };
     int rc = options_parse(specs, sizeof specs / sizeof specs[0], argc, argv, &o, NULL, e);
@@ -89,6 +93,8 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
         return err_wrap(e, "option --isolation");
     if (hostwall_policy_accept(&o.policy, o.accept_missing, e) < 0)
         return err_wrap(e, "option --accept-missing");
+    if (o.home != NULL && !home_mode_of(o.home, &o.home_mode))
+        return err_set(e, EINVAL, "option --home: no such value");
     *ret = o;
     return 0;
 }

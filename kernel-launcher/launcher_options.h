@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cleanup.h"
+#include "homechoice.h"
 #include "hostwalls.h"
 #include "limit.h"
 #include "logline.h"
@@ -23,7 +24,10 @@ struct launcher_options {
     uint64_t listen_fd, settings_fd, ready_fd, dir_fd, more_listen_fd, more_listen_count;
     uint64_t state_fd, slot_fd, state_dir_fd, control_fd; /* 0: none (keeper.h) */
     uint64_t sessions_max, deadline_max_s;
-    uint64_t memory_reserve_mb; /* UINT64_MAX: not given */
+    uint64_t memory_reserve_mb, disk_reserve_mb; /* UINT64_MAX: not given */
+    const char *data;                            /* NULL: none */
+    const char *home;                            /* NULL: auto */
+    enum home_mode home_mode;                    /* what it says */
     /* In the units of the options (limit.h). 0 for "not given": the profile's own value
      * holds, and the maximum is the default. */
     uint64_t defaults[LIMITS], maxima[LIMITS];

@@ -9,6 +9,7 @@
 #include "hostids.h"
 #include "launcher.h"
 #include "launcher_options.h"
+#include "log.h"
 #include "sandbox.h"
 #include "session_limits.h"
 
@@ -47,10 +48,14 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
     *c = (struct launcher_config){
         .kernel_path = o->kernel_path,
         .audit_log = o->audit_log,
+        .data = o->data,
         .deadline_max_ms = o->deadline_max_s * 1000,
         .start_max_ms = START_MAX_MS,
         .memory_reserve = o->memory_reserve_mb != UINT64_MAX ? o->memory_reserve_mb << 20
                                                              : ADMISSION_DEFAULT,
+        .disk_reserve =
+            o->disk_reserve_mb != UINT64_MAX ? o->disk_reserve_mb << 20 : ADMISSION_DEFAULT,
+        .home = { o->home_mode, o->defaults[LIMIT_DISK] != 0 },
         .starting_ms = STARTING_MS,
         .sessions_max = (unsigned)o->sessions_max,
         .note_fds_max = nofile() / 2,
@@ -78,6 +83,8 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
         c->gateway.more_listen_fds[i] =
             i < o->more_listen_count ? given(o->more_listen_fd) + (int)i : -1;
     sandbox_limits_default(&c->defaults);
+    if (o->home_mode == HOME_MEMORY)
+        c->defaults.home_bytes = LAUNCH_HOME_MEMORY_DEFAULT;
     launcher_options_limits(o->defaults, &c->defaults);
     c->maxima = c->defaults;
     launcher_options_limits(o->maxima, &c->maxima);
@@ -94,6 +101,36 @@ int launcher_setup(const struct launcher_options *o, struct launcher_config *ret
     fill(o, ret);
     ret->gateway.exe_fd = exe_fd;
     return 0;
+}
+
+static int setup_homes(struct launcher_config *c, struct sandbox_host *host, struct err *e)
+{
+    struct err why = { 0 };
+
+    if (c->home.mode == HOME_MEMORY)
+        return 0;
+    int rc = c->keeper.state_dir_fd < 0
+                 ? err_set(&why, ENOENT, "no state directory was given")
+                 : sandbox_host_disk(host, c->keeper.state_dir_fd, &c->defaults, &why);
+    if (rc == 0)
+        return 0;
+    if (c->home.mode == HOME_DISK)
+        return err_set(e, why.code, "option --home disk: %.200s", why.msg);
+    log_warn("homes_in_memory", "text=%s", LOG_QUOTED(why.msg));
+    c->home.mode = HOME_MEMORY;
+    return 0;
+}
+
+int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host, struct err *e)
+{
+    int rc = setup_homes(c, host, e);
+
+    if (rc == 0) {
+        rc = sandbox_host_data(host, c->data != NULL ? c->data : "", e);
+        if (rc < 0)
+            err_wrap(e, "option --data");
+    }
+    return rc;
 }
 
 void launcher_setup_close(struct launcher_config *c)

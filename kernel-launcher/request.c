@@ -8,10 +8,12 @@
 #include "clock.h"
 #include "ending.h"
 #include "err.h"
+#include "homechoice.h"
 #include "kernelproc.h"
 #include "launcher.h"
 #include "link.h"
 #include "log.h"
+#include "namedpath.h"
 #include "sandbox.h"
 #include "session_limits.h"
 #include "start.h"
@@ -63,23 +65,78 @@ static void answer_done(struct request *r)
     answer(r, &done, NULL, 0);
 }
 
+/* A change is told; which one a session has, the line of its creation tells. */
+static void tell_home(struct launcher *l, enum sandbox_home home)
+{
+    int short_of_disk = home == SANDBOX_HOME_MEMORY && l->config->home.mode == HOME_AUTO;
+
+    if (short_of_disk != l->short_of_disk)
+        log_warn(short_of_disk ? "homes_in_memory" : "homes_on_disk", "text=\"%s\"",
+                 short_of_disk ? "the disk has no room for more" : "the disk has room again");
+    l->short_of_disk = short_of_disk;
+}
+
+/* The limits in force, where the home lies, and whether there is room for all that. */
+static int admit(struct request *r, struct launch_limits *limits, struct sandbox_files *files,
+                 struct err *e)
+{
+    struct launcher *l = r->launcher;
+    const struct launch_limits *wanted = &r->body.create.limits;
+    struct admission a;
+    int rc = session_limits_choose(wanted, &l->config->defaults, &l->config->maxima, limits, e);
+
+    if (rc < 0)
+        return rc;
+    admission_look(l, &a);
+    rc = home_choose(&l->config->home, &a, &l->config->defaults, wanted->home_bytes != 0, limits,
+                     &files->home, e);
+    if (rc < 0)
+        return rc;
+    if (files->home == SANDBOX_HOME_DISK)
+        a.disk_needed = sandbox_home_size(limits);
+    rc = admission_check(l, &a, limits, e);
+    if (rc == 0)
+        tell_home(l, files->home);
+    return rc;
+}
+
+static int choose_data(struct request *r, struct sandbox_files *files, struct err *e)
+{
+    const struct launch_create *m = &r->body.create;
+    char *names[NAMEDPATH_MAX + 1];
+    int count = msg_strings_count(m->data, NAMEDPATH_MAX, e);
+
+    if (count < 0)
+        return count;
+    if (m->data_all)
+        files->data = sandbox_data_all(r->launcher->host);
+    msg_strings_split(m->data, names, (unsigned)count);
+    for (int i = 0; i < count; i++) {
+        uint32_t bit = 0;
+
+        if (sandbox_data_bit(r->launcher->host, view_cstr(names[i]), &bit) < 0)
+            return err_set(e, ENOENT, "there is no data directory '%.40s'", names[i]);
+        files->data |= bit;
+    }
+    return 0;
+}
+
 static int create(struct request *r, struct err *e)
 {
     struct launcher *l = r->launcher;
     struct launch_created made = { 0 };
+    struct sandbox_files files = { 0 };
 
     if (!view_equals(r->body.create.profile, "default"))
         return err_set(e, ENOENT, "no such profile");
-    int rc = session_limits_choose(&r->body.create.limits, &l->config->defaults, &l->config->maxima,
-                                   &made.limits, e);
-    if (rc < 0)
-        return rc;
-    rc = admission_check(l, &made.limits, e);
+    int rc = choose_data(r, &files, e);
+    if (rc == 0)
+        rc = admit(r, &made.limits, &files, e);
     if (rc < 0)
         return rc;
     struct session *s = sessions_add(&l->sessions);
     check(s != NULL); /* admitted */
-    rc = sandbox_create(l->host, s->index, &made.limits, &s->sandbox, e);
+    rc = sandbox_create(l->host, s->index, &made.limits, &files, &s->sandbox, e);
     if (rc < 0) {
         sessions_remove(&l->sessions, s);
         err_wrap(e, "create");
@@ -87,12 +144,16 @@ static int create(struct request *r, struct err *e)
     }
     s->starting_until_ms = clock_ms() + l->config->starting_ms;
     s->limits = made.limits;
+    s->data_all = r->body.create.data_all;
+    s->data =
+        (struct view){ (const uint8_t *)view_dup(r->body.create.data), r->body.create.data.n };
     s->init_alive = 1;
     made.sandbox = s->id;
     s->init_fd = sandbox_take_init_fd(s->sandbox);
     const int fds[] = { sandbox_run_fd(s->sandbox), s->init_fd };
-    log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d", s->id, s->index,
-             (int)sandbox_init_pid(s->sandbox));
+    log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d home=%s", s->id, s->index,
+             (int)sandbox_init_pid(s->sandbox),
+             files.home == SANDBOX_HOME_DISK ? "disk" : "memory");
     answer(r, &made, fds, 2);
     return 0;
 }
@@ -202,8 +263,11 @@ static int room(struct request *r, struct err *e)
     struct admission a;
 
     (void)e;
+    const struct launcher_config *c = r->launcher->config;
     admission_look(r->launcher, &a);
-    enum admission_lack lack = admission_decide(&a, r->launcher->config->defaults.memory_bytes);
+    if (c->home.mode == HOME_DISK)
+        a.disk_needed = sandbox_home_size(&c->defaults);
+    enum admission_lack lack = admission_decide(&a, c->defaults.memory_bytes);
     const struct launch_room_answer now = {
         .memory_available = a.memory_available,
         .memory_reserve = a.memory_reserve,
@@ -246,6 +310,8 @@ static int list(struct request *r, struct err *e)
     listed = (struct launch_listed){
         .sandbox = s->id,
         .limits = s->limits,
+        .data_all = s->data_all,
+        .data = s->data,
         .kernels = { (const uint8_t *)info, count * sizeof info[0] },
         .note = s->note.bytes,
     };

@@ -40,6 +40,7 @@ static void session_free(struct session *s)
         closep(&s->kernels[i].run_fd);
     }
     closep(&s->init_fd);
+    free((void *)(uintptr_t)s->data.p);
     note_clear(&s->note);
     free(s);
 }

@@ -76,7 +76,9 @@ struct session {
     struct sandbox *sandbox; /* owned; NULL when freed */
     enum session_state state;
     struct launch_limits limits;
-    int init_alive; /* not reaped yet */
+    uint32_t data_all; /* as CREATE had it, for LIST */
+    struct view data;  /* owned */
+    int init_alive;    /* not reaped yet */
     /* The asking end of init's socket, so that a gateway which dies before its first
      * NOTE does not end the session by closing it. Owned; -1. */
     int init_fd;

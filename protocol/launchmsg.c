@@ -11,6 +11,8 @@
 static const struct msg_field create_fields[] = {
     STR(launch_create, profile, LAUNCH_NAME_MAX),
     LIMITS(launch_create),
+    U32_UPTO(launch_create, data_all, 1),
+    BLOB(launch_create, data, LAUNCH_DATA_MAX),
 };
 static const struct msg_field created_fields[] = {
     U64(launch_created, sandbox),
@@ -51,6 +53,8 @@ static const struct msg_field list_fields[] = { U64(launch_list, after) };
 static const struct msg_field listed_fields[] = {
     U64(launch_listed, sandbox),
     LIMITS(launch_listed),
+    U32_UPTO(launch_listed, data_all, 1),
+    BLOB(launch_listed, data, LAUNCH_DATA_MAX),
     BLOB(launch_listed, kernels, LAUNCH_KERNELS_MAX * sizeof(struct launch_kernel_info)),
     BLOB(launch_listed, note, LAUNCH_NOTE_MAX),
 };

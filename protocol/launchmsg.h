@@ -53,7 +53,8 @@ enum {
     LAUNCH_STRINGS_MAX = 1024, /* arguments, or environment entries */
     LAUNCH_NOTE_MAX = 64 * 1024,
     LAUNCH_TEXT_MAX = 1024,
-    LAUNCH_KERNELS_MAX = 16, /* kernels of one session */
+    LAUNCH_KERNELS_MAX = 16,   /* kernels of one session */
+    LAUNCH_DATA_MAX = 32 * 33, /* bytes of all names of data directories with their NULs */
 };
 
 /* Limits of one session. In a request 0 means the profile's default, and a value
@@ -67,12 +68,12 @@ struct launch_limits {
     uint32_t nofile;     /* hard limit of open descriptors of one process */
 };
 
-/* The profile's, where neither the server's options nor the principal say anything else. The three
- * file systems together stay below half of the memory: ENOSPC, not OOM. */
+/* The profile's, where neither the server's options nor the principal say anything else. File systems
+ * that are made of memory stay together below half of it: ENOSPC, not OOM. A home on disk is none of them. */
 #define LAUNCH_LIMITS_DEFAULT              \
     ((struct launch_limits){               \
         .memory_bytes = UINT64_C(2) << 30, \
-        .home_bytes = 512 << 20,           \
+        .home_bytes = UINT64_C(1) << 30,   \
         .tmp_bytes = 256 << 20,            \
         .shm_bytes = 128 << 20,            \
         .inodes = 32768,                   \
@@ -81,9 +82,14 @@ struct launch_limits {
         .nofile = 4096,                    \
     })
 
+/* Of a home in memory. */
+#define LAUNCH_HOME_MEMORY_DEFAULT (UINT64_C(512) << 20)
+
 struct launch_create {
     struct view profile; /* "default" */
     struct launch_limits limits;
+    uint32_t data_all; /* 1: every directory that the operator gives (/data/NAME) */
+    struct view data;  /* strings: else those of these names; ENOENT when there is none of one */
 };
 /* Descriptors of the answer: O_PATH of the session's run folder, init's socket (initmsg.h). */
 struct launch_created {
@@ -169,6 +175,8 @@ struct launch_kernel_info { /* the items of launch_listed.kernels */
 struct launch_listed {
     uint64_t sandbox;
     struct launch_limits limits;
+    uint32_t data_all; /* as CREATE had them */
+    struct view data;
     struct view kernels; /* packed struct launch_kernel_info */
     struct view note;
 };
@@ -199,7 +207,7 @@ struct launch_room_answer {
     uint64_t memory_reserve;   /* bytes of these that stay free */
     uint64_t memory_promised;  /* bytes of these that sessions which start will take */
     uint32_t sessions, sessions_max;
-    struct view lack; /* "memory", "tasks", "files", "sessions", or "" */
+    struct view lack; /* "memory", "tasks", "files", "sessions", "disk", or "" */
 };
 
 /* Answers of SEAL, SIGNAL, STOP, NOTE, DEADLINE. */

@@ -129,6 +129,14 @@ int options_truth(const char *value, int *ret)
 }
 
 /* value NULL: a flag of the command line. */
+static int append(struct option_list *list, const char *label, const char *value, struct err *e)
+{
+    if (list->count == OPTION_LIST_MAX)
+        return err_set(e, EINVAL, "%s is given more than %d times", label, OPTION_LIST_MAX);
+    list->item[list->count++] = value;
+    return 0;
+}
+
 static int store(const struct option_spec *s, const char *label, const char *value, void *out,
                  struct err *e)
 {
@@ -144,6 +152,8 @@ static int store(const struct option_spec *s, const char *label, const char *val
     case OPTION_STRING:
         *(const char **)(void *)member = value;
         return 0;
+    case OPTION_LIST:
+        return append((struct option_list *)(void *)member, label, value, e);
     case OPTION_NUMBER:
     case OPTION_MILLI:
         return parse_number(s, label, value, (uint64_t *)(void *)member, e);
@@ -182,7 +192,7 @@ static int is_same(const struct option_spec *s, const char *a, const char *b)
     if (s->kind == OPTION_FLAG)
         return (a == NULL || options_truth(a, &p) == 0) &&
                (b == NULL || options_truth(b, &q) == 0) && p == q;
-    if (s->kind == OPTION_STRING)
+    if (s->kind == OPTION_STRING || s->kind == OPTION_LIST)
         return strcmp(a, b) == 0;
     return parse_number(s, "", a, &m, NULL) == 0 && parse_number(s, "", b, &n, NULL) == 0 && m == n;
 }

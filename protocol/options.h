@@ -18,9 +18,17 @@ enum option_kind {
     OPTION_FLAG,   /* int member, set to 1; takes no value */
     OPTION_STRING, /* const char * member, borrowed from argv */
     OPTION_NUMBER, /* uint64_t member, decimal, min..max */
+    OPTION_LIST,   /* struct option_list member: each time it is given adds one */
     OPTION_MILLI,  /* uint64_t member: a decimal number times 1000, e.g. 1.5 -> 1500 */
     OPTION_LATER,  /* a name of the contract that does not work yet: refused by name */
     OPTION_GROUP,  /* no option: its name is a heading of the help text */
+};
+
+enum { OPTION_LIST_MAX = 32 };
+
+struct option_list {
+    const char *item[OPTION_LIST_MAX]; /* borrowed from argv, or the environment */
+    unsigned count;
 };
 
 struct option_spec {

@@ -38,6 +38,8 @@
  *   metrics-open            1: /metrics asks for no token
  *   access-log              debug | info | auto | off
  *   on-exit                 stop | keep
+ *   home                    auto | disk | tmpfs
+ *   data                    comma list: names of the operator's directories
  */
 #ifndef HC_SETTINGS_H
 #define HC_SETTINGS_H

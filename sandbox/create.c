@@ -41,14 +41,20 @@ static void delivery_close(struct delivery *d)
     }
 }
 
-static int delivery_open(const struct sandbox *s, struct delivery *d, struct err *e)
+static int delivery_open(const struct sandbox *s, const struct sandbox_files *files,
+                         struct delivery *d, struct err *e)
 {
-    const struct sandbox_host *h = s->host;
-    const struct mounts_ids ids = {
+    struct sandbox_host *h = s->host;
+    const struct mounts_plan plan = {
+        .layers = &h->layers,
+        .homes = &h->homes,
+        .data = &h->data,
+        .limits = &s->limits,
+        .files = files,
         .init_id = userns_host_id(h->userns.id_base, userns_outer_init(s->index)),
         .user_id = sandbox_user_id(s),
     };
-    int r = mounts_new(&h->layers, &s->limits, &ids, &d->mounts, e);
+    int r = mounts_new(&plan, &d->mounts, e);
 
     if (r < 0)
         return r;
@@ -153,12 +159,12 @@ static int check_limits(const struct launch_limits *l, struct err *e)
 }
 
 int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
-                   struct sandbox **ret, struct err *e)
+                   const struct sandbox_files *files, struct sandbox **ret, struct err *e)
 {
-    struct delivery d = { .mounts = { .root_fd = -1, .proc_fd = -1, .run_fd = -1 },
-                          .request = { -1, -1 },
-                          .ready = { -1, -1 },
-                          .go = { -1, -1 } };
+    struct delivery d = {
+        .mounts = MOUNTS_NONE, .request = { -1, -1 }, .ready = { -1, -1 }, .go = { -1, -1 }
+    };
+    static const struct sandbox_files none = { .home = SANDBOX_HOME_MEMORY };
     int r = check_limits(limits, e);
 
     if (r < 0)
@@ -168,12 +174,13 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     s->host = h;
     s->index = index;
     s->limits = *limits;
-    s->init_pidfd = s->request_fd = s->run_fd = -1;
+    s->init_pidfd = s->request_fd = s->run_fd = s->home_fd = -1;
     for (unsigned i = 0; i < SANDBOX_NS_COUNT; i++)
         s->ns_fd[i] = -1;
     r = cgroup_new(h->cgroups, index, limits, &s->cgroup, e);
     if (r == 0)
-        r = delivery_open(s, &d, e);
+        r = delivery_open(s, files != NULL ? files : &none, &d, e);
+    s->home_fd = take_fd(&d.mounts.home_fd);
     if (r == 0)
         r = bear(s, &d, e);
     if (r == 0) {

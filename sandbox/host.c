@@ -33,6 +33,7 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
     h->gateway_uid = config->gateway_uid;
     h->userns.outer_fd = h->pid_ns_fd = h->init_fd = -1;
     h->layers = (struct layers){ -1, -1, -1, -1, -1, 0, NULL };
+    h->homes = HOMES_NONE;
     int r = open_all(config, h, e);
     if (r < 0) {
         sandbox_host_close(h);
@@ -52,6 +53,27 @@ int sandbox_host_levels(const struct sandbox_host *h)
     return h->userns.outer_fd >= 0 ? 2 : 1;
 }
 
+int sandbox_host_disk(struct sandbox_host *h, int dir_fd, const struct launch_limits *usual,
+                      struct err *e)
+{
+    return homes_open(&h->homes, dir_fd, usual, e);
+}
+
+int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e)
+{
+    return datadirs_open(list, h->layers.empty_fd, &h->data, e);
+}
+
+int sandbox_data_bit(const struct sandbox_host *h, struct view name, uint32_t *ret)
+{
+    return datadirs_bit(&h->data, name, ret);
+}
+
+uint32_t sandbox_data_all(const struct sandbox_host *h)
+{
+    return datadirs_all(&h->data);
+}
+
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
 {
     if (h == NULL)
@@ -59,6 +81,8 @@ struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
     userns_close(&h->userns);
     closep(&h->pid_ns_fd);
     closep(&h->init_fd);
+    homes_close(&h->homes);
+    datadirs_close(&h->data);
     layers_close(&h->layers);
     h->cgroups = cgroup_base_close(h->cgroups);
     free(h);

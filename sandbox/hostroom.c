@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 
 #include "cgfile.h"
 #include "cgroup.h"
@@ -60,12 +61,24 @@ static void look_files(int proc, struct sandbox_room *ret)
         lower(&ret->files, own.rlim_cur > (uint64_t)next ? own.rlim_cur - (uint64_t)next : 0);
 }
 
+/* What root alone could still use counts for nothing. */
+static void look_disk(int dir_fd, struct sandbox_room *ret)
+{
+    struct statvfs fs;
+
+    if (dir_fd < 0 || fstatvfs(dir_fd, &fs) < 0)
+        return;
+    ret->disk_total = (uint64_t)fs.f_blocks * fs.f_frsize;
+    ret->disk = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
 void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
 {
     autoclose int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct cgroup_room groups;
 
-    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  UINT64_MAX, UINT64_MAX, UINT64_MAX };
     if (proc >= 0) {
         look_memory(proc, ret);
         look_tasks(proc, ret);
@@ -73,6 +86,7 @@ void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
     } else if (errno == EMFILE || errno == ENFILE) {
         ret->files = 0;
     }
+    look_disk(h->homes.dir_fd, ret);
     cgroup_base_room(h->cgroups, &groups);
     lower(&ret->memory_total, groups.memory_total);
     lower(&ret->memory, groups.memory);

@@ -96,8 +96,8 @@ int mountfd_sealed(const struct mountfd_tmpfs *t, mountfd_fill *fill, void *arg,
     return 0;
 }
 
-int mountfd_overlay(const char *source, const int *lower_fds, unsigned count, int *ret_fd,
-                    struct err *e)
+int mountfd_overlay(const char *source, const int *lower_fds, unsigned count,
+                    unsigned more_attributes, int *ret_fd, struct err *e)
 {
     autoclose int fs = fsopen("overlay", FSOPEN_CLOEXEC);
     char lowers[256]; /* fsconfig takes 255 bytes */
@@ -117,7 +117,7 @@ int mountfd_overlay(const char *source, const int *lower_fds, unsigned count, in
     if (r == 0)
         r = set_text(fs, "lowerdir", lowers, e);
     if (r == 0)
-        r = finish(fs, MOUNTFD_TREE, ret_fd, e);
+        r = finish(fs, MOUNTFD_TREE | more_attributes, ret_fd, e);
     return r < 0 ? err_wrap(e, "overlay '%s'", source) : 0;
 }
 

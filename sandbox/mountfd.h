@@ -37,9 +37,9 @@ int mountfd_sealed(const struct mountfd_tmpfs *t, mountfd_fill *fill, void *arg,
 
 /* A read-only overlay of directories of the caller's mount namespace, topmost
  * first, at least two: its inodes are its own, so that locks and watches on the
- * same file in two sessions do not meet. */
-int mountfd_overlay(const char *source, const int *lower_fds, unsigned count, int *ret_fd,
-                    struct err *e) MUST_CHECK;
+ * same file in two sessions do not meet. more_attributes: beside MOUNTFD_TREE. */
+int mountfd_overlay(const char *source, const int *lower_fds, unsigned count,
+                    unsigned more_attributes, int *ret_fd, struct err *e) MUST_CHECK;
 
 /* Mounts it at a path; follows no link at its end. */
 int mountfd_attach(int fd, const char *target, struct err *e) MUST_CHECK;

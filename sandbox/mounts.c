@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "datadirs.h"
 #include "err.h"
+#include "homes.h"
 #include "launchmsg.h"
 #include "layers.h"
 #include "mountfd.h"
@@ -32,14 +34,23 @@ static int give(int fd, uid_t id, struct err *e)
     return 0;
 }
 
-static int furnish(int fd, void *arg, struct err *e)
+static int is_seen(const struct mounts_plan *p, unsigned i)
 {
-    const struct layers *layers = arg;
-
-    return rootdir_furnish(fd, layers->runtime_fd >= 0 ? layers->runtime_dir : NULL, e);
+    return (p->files->data >> i & 1) != 0 && i < p->data->count;
 }
 
-static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
+static int furnish(int fd, void *arg, struct err *e)
+{
+    const struct mounts_plan *p = arg;
+    int r = rootdir_furnish(fd, p->layers->runtime_fd >= 0 ? p->layers->runtime_dir : NULL, e);
+
+    for (unsigned i = 0; r == 0 && p->data != NULL && i < p->data->count; i++)
+        if (is_seen(p, i))
+            r = rootdir_add(fd, p->data->dir[i].target, e);
+    return r;
+}
+
+static int new_root(const struct mounts_plan *p, int *ret_fd, struct err *e)
 {
     const struct mountfd_tmpfs t = {
         .source = "root",
@@ -49,7 +60,7 @@ static int new_root(const struct layers *layers, int *ret_fd, struct err *e)
         .attributes = MOUNTFD_DATA,
     };
 
-    return mountfd_sealed(&t, furnish, (void *)(uintptr_t)layers, ret_fd, e);
+    return mountfd_sealed(&t, furnish, (void *)(uintptr_t)p, ret_fd, e);
 }
 
 static int add_tmpfs(struct mounts *m, const char *target, const struct mountfd_tmpfs *t,
@@ -91,7 +102,7 @@ static int add_overlay(struct mounts *m, const char *target, int top_fd, int bot
                         MOUNTFD_TREE, e);
     if (wall_is_off(WALL_ROOT) && strcmp(target, "etc") == 0)
         return add_bind(m, target, AT_FDCWD, "/etc", MOUNTFD_TREE, e);
-    int r = mountfd_overlay(target, lowers, 2, &fd, e);
+    int r = mountfd_overlay(target, lowers, 2, 0, &fd, e);
 
     if (r == 0)
         add(m, target, fd);
@@ -107,6 +118,24 @@ static int add_trees(struct mounts *m, const struct layers *l, struct err *e)
         r = add_overlay(m, "etc", l->etc_fd, l->empty_fd, e);
     if (r == 0 && l->runtime_fd >= 0)
         r = add_overlay(m, l->runtime_dir + 1, l->runtime_fd, l->empty_fd, e);
+    return r;
+}
+
+static int add_operators_data(struct mounts *m, const struct mounts_plan *p, struct err *e)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && p->data != NULL && i < p->data->count; i++) {
+        int fd = -1;
+
+        if (!is_seen(p, i))
+            continue;
+        r = datadirs_mount(p->data, i, p->layers->empty_fd, &fd, e);
+        if (r == 0)
+            add(m, p->data->dir[i].target, fd);
+        else
+            err_wrap(e, "/%s", p->data->dir[i].target);
+    }
     return r;
 }
 
@@ -138,46 +167,61 @@ static int add_run(struct mounts *m, struct err *e)
     return m->run_fd < 0 ? err_sys(e, errno, "open the run folder") : 0;
 }
 
-static int add_data(struct mounts *m, const struct launch_limits *given,
-                    const struct mounts_ids *ids, struct err *e)
+/* The wall left out: limits that are none. A disk promises no such size. */
+static struct launch_limits without_disk_wall(const struct launch_limits *given)
 {
-    struct launch_limits limits = *given;
-    const struct launch_limits *l = &limits;
+    struct launch_limits l = *given;
 
     if (wall_is_off(WALL_DISK)) {
-        limits.home_bytes = limits.tmp_bytes = limits.shm_bytes = UINT64_C(1) << 40;
-        limits.inodes = 1 << 30;
+        l.home_bytes = l.tmp_bytes = l.shm_bytes = UINT64_C(1) << 40;
+        l.inodes = 1 << 30;
     }
-    const struct mountfd_tmpfs shm = { "shm", l->shm_bytes, l->inodes, 01777,
-                                       MOUNTFD_DATA | MOUNT_ATTR_NOEXEC },
-                               tmp = { "tmp", l->tmp_bytes, l->inodes, 01777, MOUNTFD_DATA },
-                               home = { "home", l->home_bytes, l->inodes, 0700, MOUNTFD_DATA };
-    const int host = wall_is_off(WALL_ROOT);
-    int r = host ? add_bind(m, "dev/shm", AT_FDCWD, "/dev/shm", MOUNTFD_DATA, e)
-                 : add_tmpfs(m, "dev/shm", &shm, ids->init_id, e);
+    return l;
+}
+
+static int add_home(struct mounts *m, const struct mounts_plan *p, struct err *e)
+{
+    const struct launch_limits l = without_disk_wall(p->limits);
+    enum sandbox_home kind = wall_is_off(WALL_DISK) ? SANDBOX_HOME_MEMORY : p->files->home;
+    int fd = -1;
+    int r = homes_make(p->homes, &l, kind, p->user_id, 0, &fd, &m->home_fd, e);
 
     if (r == 0)
-        r = host ? add_bind(m, "tmp", AT_FDCWD, "/var/tmp", MOUNTFD_DATA, e)
-                 : add_tmpfs(m, "tmp", &tmp, ids->init_id, e);
-    if (r == 0)
-        r = add_tmpfs(m, "home/user", &home, ids->user_id, e);
+        add(m, "home/user", fd);
     return r;
 }
 
-int mounts_new(const struct layers *layers, const struct launch_limits *limits,
-               const struct mounts_ids *ids, struct mounts *ret, struct err *e)
+static int add_data(struct mounts *m, const struct mounts_plan *p, struct err *e)
 {
-    struct mounts m = { .root_fd = -1, .proc_fd = -1, .run_fd = -1 };
-    int r = new_root(layers, &m.root_fd, e);
+    const struct launch_limits l = without_disk_wall(p->limits);
+    const struct mountfd_tmpfs shm = { "shm", l.shm_bytes, l.inodes, 01777,
+                                       MOUNTFD_DATA | MOUNT_ATTR_NOEXEC },
+                               tmp = { "tmp", l.tmp_bytes, l.inodes, 01777, MOUNTFD_DATA };
+    const int host = wall_is_off(WALL_ROOT);
+    int r = host ? add_bind(m, "dev/shm", AT_FDCWD, "/dev/shm", MOUNTFD_DATA, e)
+                 : add_tmpfs(m, "dev/shm", &shm, p->init_id, e);
 
     if (r == 0)
-        r = procmask_new(limits, &m.proc_fd, e);
+        r = host ? add_bind(m, "tmp", AT_FDCWD, "/var/tmp", MOUNTFD_DATA, e)
+                 : add_tmpfs(m, "tmp", &tmp, p->init_id, e);
+    return r == 0 ? add_home(m, p, e) : r;
+}
+
+int mounts_new(const struct mounts_plan *p, struct mounts *ret, struct err *e)
+{
+    struct mounts m = MOUNTS_NONE;
+    int r = new_root(p, &m.root_fd, e);
+
     if (r == 0)
-        r = add_trees(&m, layers, e);
+        r = procmask_new(p->limits, &m.proc_fd, e);
+    if (r == 0)
+        r = add_trees(&m, p->layers, e);
+    if (r == 0)
+        r = add_operators_data(&m, p, e);
     if (r == 0)
         r = add_dev(&m, e);
     if (r == 0)
-        r = add_data(&m, limits, ids, e);
+        r = add_data(&m, p, e);
     if (r == 0)
         r = add_run(&m, e);
     if (r < 0) {
@@ -193,10 +237,10 @@ void mounts_close(struct mounts *m)
     closep(&m->root_fd);
     closep(&m->proc_fd);
     closep(&m->run_fd);
+    closep(&m->home_fd);
     for (unsigned i = 0; i < m->count; i++)
         closep(&m->mount[i].fd);
     m->count = 0;
-    m->root_fd = m->proc_fd = m->run_fd = -1;
 }
 
 static int mount_devpts(struct err *e)
@@ -242,5 +286,5 @@ int mounts_spec(const struct layers *layers, int dir_fd, int *ret_fd, struct err
 {
     const int lowers[] = { dir_fd, layers->empty_fd };
 
-    return mountfd_overlay("kernelspec", lowers, 2, ret_fd, e);
+    return mountfd_overlay("kernelspec", lowers, 2, 0, ret_fd, e);
 }

@@ -10,12 +10,15 @@
 #include <sys/types.h>
 
 #include "cleanup.h"
+#include "namedpath.h"
+#include "sandbox.h"
 
+struct datadirs;
 struct err;
-struct launch_limits;
+struct homes;
 struct layers;
 
-enum { MOUNTS_MAX = 10, MOUNTS_SPECS = 16 };
+enum { MOUNTS_MAX = 12 + NAMEDPATH_MAX, MOUNTS_SPECS = 16 };
 
 #define MOUNTS_SPEC_PATH "/kernelspecs"
 
@@ -24,17 +27,24 @@ struct mounts {
     unsigned count;
     struct {
         int fd;
-        const char *target; /* relative to the root; borrowed from us or from layers */
+        const char *target; /* relative to the root; borrowed from us, layers or data */
     } mount[MOUNTS_MAX];    /* in the order in which they are moved in */
     int run_fd;             /* O_PATH of the run folder, stays good after the move */
+    int home_fd;            /* of a home on disk (homes.h), else -1 */
 };
 
-struct mounts_ids {
+#define MOUNTS_NONE ((struct mounts){ .root_fd = -1, .proc_fd = -1, .run_fd = -1, .home_fd = -1 })
+
+struct mounts_plan {
+    const struct layers *layers; /* borrowed, as all here */
+    struct homes *homes;
+    const struct datadirs *data; /* NULL: none */
+    const struct launch_limits *limits;
+    const struct sandbox_files *files;
     uid_t init_id, user_id; /* host ids of the session */
 };
 
-int mounts_new(const struct layers *layers, const struct launch_limits *limits,
-               const struct mounts_ids *ids, struct mounts *ret, struct err *e) MUST_CHECK;
+int mounts_new(const struct mounts_plan *plan, struct mounts *ret, struct err *e) MUST_CHECK;
 void mounts_close(struct mounts *m);
 
 /* Init's birth: as root of the new user namespace, in the new mount and pid namespaces.

@@ -52,12 +52,12 @@ static int make_folder(int root_fd, const char *path, struct err *e)
     return 0;
 }
 
-/* "/a/b/c": a, a/b and a/b/c. */
-static int make_path(int root_fd, const char *absolute, struct err *e)
+/* a, a/b and a/b/c. */
+int rootdir_add(int root_fd, const char *wanted, struct err *e)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s", absolute + 1);
+    snprintf(path, sizeof path, "%s", wanted);
     for (char *p = strchr(path, '/'); p != NULL; p = strchr(p + 1, '/')) {
         *p = '\0';
         int r = make_folder(root_fd, path, e);
@@ -81,7 +81,7 @@ int rootdir_furnish(int root_fd, const char *runtime_dir, struct err *e)
         r = make_folder(root_fd, path, e);
     }
     if (r == 0 && runtime_dir != NULL)
-        r = make_path(root_fd, runtime_dir, e);
+        r = rootdir_add(root_fd, runtime_dir + 1, e);
     if (r == 0)
         r = make_links(root_fd, root_links, sizeof root_links / sizeof *root_links, e);
     return r;

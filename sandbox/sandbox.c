@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 
 #include "err.h"
+#include "lastclose.h"
 #include "runfolder.h"
 #include "sandbox_internal.h"
 #include "userns.h"
@@ -110,8 +112,30 @@ static void let_go_of_namespaces(struct sandbox *s)
         closep(&s->ns_fd[i]);
 }
 
+static int is_over(const struct sandbox *s)
+{
+    struct pollfd p = { .fd = s->init_pidfd, .events = POLLIN };
+
+    return s->init_pidfd < 0 || poll(&p, 1, 0) != 0;
+}
+
+/* What is not written yet never is: unmounting would wait for it. The session's last process
+ * unmounts, or, where there is none any more, somebody who may wait. */
+static void drop_home(struct sandbox *s)
+{
+    int none = -1;
+
+    if (s->home_fd < 0)
+        return;
+    extimage_drop(s->home_fd);
+    if (is_over(s))
+        lastclose(&s->home_fd, &none);
+    closep(&s->home_fd);
+}
+
 int sandbox_kill(struct sandbox *s, struct err *e)
 {
+    drop_home(s);
     let_go_of_namespaces(s);
     return cgroup_kill(s->cgroup, NULL, e);
 }
@@ -148,6 +172,7 @@ int sandbox_status(struct sandbox *s, int reset_peak, struct launch_status_answe
 
 int sandbox_free(struct sandbox *s, struct err *e)
 {
+    drop_home(s);
     let_go_of_namespaces(s);
     closep(&s->request_fd);
     closep(&s->run_fd);

@@ -57,19 +57,50 @@ int sandbox_host_levels(const struct sandbox_host *h);
 struct sandbox_room {
     uint64_t memory_total, memory; /* bytes */
     uint64_t tasks;                /* processes and threads */
-    uint64_t files; /* open files of the whole host, and descriptors of this process */
+    uint64_t files;            /* open files of the whole host, and descriptors of this process */
+    uint64_t disk_total, disk; /* bytes, where homes on disk lie */
 };
 void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret);
+
+/* Where /home/user is. */
+enum sandbox_home {
+    SANDBOX_HOME_MEMORY, /* tmpfs: part of the session's memory */
+    SANDBOX_HOME_DISK,   /* ext4 in an image file whose blocks are taken from the disk at once */
+};
+
+/* Lets homes lie on the disk of this directory (borrowed), after a trial; usual: the limits of most. On
+ * failure, whose text says what this host lacks for it, all is as it was. Called again, it is for the
+ * sessions that come. */
+int sandbox_host_disk(struct sandbox_host *h, int dir_fd, const struct launch_limits *usual,
+                      struct err *e) MUST_CHECK;
+/* Bytes of disk that such a home takes. */
+uint64_t sandbox_home_size(const struct launch_limits *limits);
+
+/* The operator's directories, NAME=/PATH:..., of which sessions may see some, read-only, as /data/NAME. On
+ * failure, which names the entry, all is as it was. Called again, it is for the sessions that come. */
+int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e) MUST_CHECK;
+/* -ENOENT: there is none of that name. */
+int sandbox_data_bit(const struct sandbox_host *h, struct view name, uint32_t *ret) MUST_CHECK;
+uint32_t sandbox_data_all(const struct sandbox_host *h);
+
 /* Bytes of memory that the session uses now; 0 when that cannot be read. */
 uint64_t sandbox_memory(const struct sandbox *s);
 
 /* Profile `default` (architecture.md §10). */
 void sandbox_limits_default(struct launch_limits *ret);
 
+/* What a session sees beside its own. */
+struct sandbox_files {
+    enum sandbox_home home;
+    uint32_t data; /* directories of sandbox_host_data(): sandbox_data_bit() */
+};
+
 /* Builds a sandbox that holds only init; returns when init said it is ready.
- * index: 0..16383, free for another session only after sandbox_free(). */
+ * index: 0..16383, free for another session only after sandbox_free(). files NULL: a home in memory.
+ * -ENOSPC: the disk has no room for its home. */
 int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
-                   struct sandbox **ret, struct err *e) MUST_CHECK;
+                   const struct sandbox_files *files, struct sandbox **ret,
+                   struct err *e) MUST_CHECK;
 
 int sandbox_run_fd(const struct sandbox *s); /* O_PATH of the run folder; borrowed */
 /* Init's request socket, the gateway's end; owned by the caller; -1 when it was taken. */

@@ -6,6 +6,8 @@
 #define HC_SANDBOX_INTERNAL_H
 
 #include "cgroup.h"
+#include "datadirs.h"
+#include "homes.h"
 #include "layers.h"
 #include "mounts.h"
 #include "sandbox.h"
@@ -16,6 +18,8 @@ struct sandbox_host {
     uid_t gateway_uid;
     struct cgroup_base *cgroups; /* owned */
     struct layers layers;
+    struct homes homes;
+    struct datadirs data;
     unsigned without; /* SANDBOX_WITHOUT_* */
     int pid_ns_fd;    /* the launcher's own pid namespace: what setns() goes back to */
     int init_fd;      /* holdcell-init, a sealed memfd */
@@ -43,6 +47,7 @@ struct sandbox {
     int init_pidfd;
     int request_fd; /* init's socket, the gateway's end; -1 when taken */
     int run_fd;
+    int home_fd; /* the root of a home on disk, for extimage_drop(); -1 */
     int ns_fd[SANDBOX_NS_COUNT];
     struct {
         char *name;  /* owned; reserves /kernelspecs/<i> */

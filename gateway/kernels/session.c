@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buf.h"
+#include "datanames.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "log.h"
@@ -164,11 +166,18 @@ static void on_created(void *arg, uint64_t number, struct launch_answer *a)
 int session_open(struct session *s, struct err *e)
 {
     struct launch_create body = { .profile = VIEW_STR("default"), .limits = s->wanted };
+    autobuf struct buf names;
 
+    buf_init(&names, LAUNCH_DATA_MAX);
     if (s->phase == SESSION_OPEN)
         return 1;
     if (s->phase == SESSION_CREATING)
         return 0;
+    body.data_all = !s->principal.data_some;
+    if (s->principal.data_some &&
+        datanames_pack(s->all->policy.data, s->principal.data, &names) < 0)
+        return err_set(e, ENOMEM, "no memory for the names of data directories");
+    body.data = buf_view(&names);
     int rc = launchclient_ask(s->all->launcher, LAUNCH_CREATE, &body, NULL, 0, on_created, s->all,
                               s->number, e);
     if (rc == 0)

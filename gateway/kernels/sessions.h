@@ -46,6 +46,7 @@ struct sessions_policy {
         seed_ms; /* for all of the seed notebook, from the start of the process; 0: SEED_TIMEOUT_MS */
     uint64_t orphan_ms; /* sessions outlive a gateway that stays away by this; 0: no end */
     struct ratelimit_config iopub_rate; /* of each socket */
+    const char *data;                   /* names of data directories (datanames.h); NULL: none */
     const char *message_types;          /* comma list of those that clients may send; NULL: all */
     int no_tracebacks;                  /* errors of cells are told without their text */
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "culling.h"
+#include "datanames.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "launchmsg.h"
@@ -171,6 +172,21 @@ static void on_restarted(void *arg, uint64_t token, struct kernel *k, const stru
         log_info("kernel_restarted_anew", "kernel=%s", k->id);
 }
 
+/* What a lost sandbox is made anew with; of names that the server does not have any more, without. */
+static void take_data(const struct sessions *s, const struct launch_listed *listed,
+                      struct principal *p)
+{
+    char *names[33];
+    int count = msg_strings_count(listed->data, 32, NULL);
+
+    p->data_some = !listed->data_all;
+    if (count < 0)
+        return;
+    msg_strings_split(listed->data, names, (unsigned)count);
+    for (int i = 0; i < count; i++)
+        p->data |= datanames_bit(s->policy.data, names[i]);
+}
+
 static int adopt_one(struct sessions *s, const struct launch_listed *listed,
                      struct launch_answer *a, struct err *e)
 {
@@ -187,6 +203,7 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     if (n.ending)
         return err_set(e, HC_EGONE, "kernel %s was being deleted", n.id);
     memcpy(p.name, n.principal, sizeof p.name);
+    take_data(s, listed, &p);
     if (sessions_find_kernel(s, &p, n.id) != NULL)
         return err_set(e, EEXIST, "kernel %s is there already", n.id);
     struct kernel *k = kernel_new(session_new(s, &p), n.id);

@@ -24,6 +24,8 @@ struct principal {
     unsigned max_kernels;          /* 0: the server's limit alone */
     struct launch_limits limits;   /* of its sessions; 0: the server's */
     struct time_limits times;      /* likewise */
+    int data_some;                 /* 1: only the data directories of these bits (datanames.h) */
+    uint32_t data;
 };
 
 /* With one token there is one principal. */

@@ -7,8 +7,10 @@
 #include <time.h>
 
 #include "buf.h"
+#include "datanames.h"
 #include "err.h"
 #include "limit.h"
+#include "namedpath.h"
 #include "principals.h"
 
 /* What one line says. */
@@ -249,6 +251,27 @@ static int read_limits(struct record *r, const char *field, const json_t *v, str
     return 0;
 }
 
+/* ---- data directories ---- */
+
+static int read_data(struct record *r, const char *field, const json_t *v, struct err *e)
+{
+    if (!json_is_array(v) || json_array_size(v) > NAMEDPATH_MAX)
+        return wrong(e, field, "has to be a list of at most %d names of --data", NAMEDPATH_MAX);
+    r->principal.data_some = 1;
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *name = string(json_array_get(v, i));
+
+        if (name == NULL || !namedpath_name_valid(name, strlen(name)))
+            return wrong(e, field, "has to be a list of names of --data");
+        uint32_t bit = r->maxima != NULL ? datanames_bit(r->maxima->data, name) : 0;
+        if (r->maxima != NULL && bit == 0)
+            return wrong(e, field, "has a name (number %zu) that the server does not have: --data",
+                         i + 1);
+        r->principal.data |= bit;
+    }
+    return 0;
+}
+
 /* ---- lines ---------------------------------------------------------------- */
 
 static const struct {
@@ -257,7 +280,7 @@ static const struct {
 } fields[] = {
     { "name", read_name },       { "role", read_role },     { "observes", read_observes },
     { "sha256", read_hashes },   { "limits", read_limits }, { "profile", read_profile },
-    { "expires", read_expires }, { "note", read_note },
+    { "expires", read_expires }, { "note", read_note },     { "data", read_data },
 };
 
 static int read_fields(struct record *r, json_t *object, struct err *e)
@@ -290,6 +313,8 @@ static int check_record(const struct record *r, const json_t *object, struct err
         return wrong(e, "observes", "is missing: whose kernels this observer reads");
     if (r->principal.role != ROLE_OBSERVER && r->has_observes)
         return wrong(e, "observes", "is for the role \"observer\" only");
+    if (r->principal.role != ROLE_FULL && r->principal.data_some)
+        return wrong(e, "data", "is for the role \"full\" only: others make no kernels");
     if (r->principal.role != ROLE_FULL && json_object_get(object, "limits") != NULL)
         return wrong(e, "limits", "is for the role \"full\" only: others make no kernels");
     return 0;

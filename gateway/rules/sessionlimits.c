@@ -40,10 +40,12 @@ int limits_choose(const struct launch_limits *asked, const struct launch_limits 
             return too_much(l, wants, has, e);
         limit_set(&chosen, l, wants != 0 ? wants : has);
     }
+    /* Where a home lies, and so how large it is by itself, the launcher decides. */
+    if (asked->home_bytes == 0 && own->home_bytes == 0)
+        chosen.home_bytes = 0;
     /* The shares of LAUNCH_LIMITS_DEFAULT: together less than half, so that a full
      * file system is ENOSPC and not the end of the kernel. */
     if (asked->memory_bytes != 0) {
-        lower(&chosen.home_bytes, asked->home_bytes, asked->memory_bytes / 4);
         lower(&chosen.tmp_bytes, asked->tmp_bytes, asked->memory_bytes / 8);
         lower(&chosen.shm_bytes, 0, asked->memory_bytes / 16);
     }

@@ -87,6 +87,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "allow-headers": "Authorization, Content-Type", "allow-methods": "GET, POST", "expose-headers": "X-A",
         "cors-max-age": "600", "memory-mb": "512", "cpus": "0.5", "pids": "64", "disk-mb": "64", "tmp-mb": "32",
         "memory-reserve-mb": "256", "isolation": "hardened", "accept-missing": "landlock,seccomp",
+        "memory-reserve-mb": "256", "home": "tmpfs", "disk-reserve-mb": "100", "data": "words=/usr/share",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
         "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }
@@ -175,6 +176,8 @@ def test_a_flag_takes_no_value(name):
     (["--identity-unknown", "create"], "option --identity-unknown: --identity-header is not given"),
     (["--identity-header", "X-User", "--trusted-proxy", "unix", "--identity-unknown", "make"],
      "option --identity-unknown: 'make' is not refuse or create"),
+    (["--home", "ram"], "option --home: 'ram' is not auto, disk or tmpfs"),
+    (["--disk-reserve-mb", "all"], "option --disk-reserve-mb: 'all' is not a number"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
 def test_a_wrong_value_gets_a_sentence(options, said):

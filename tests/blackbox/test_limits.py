@@ -10,7 +10,7 @@ import pytest
 from channels import Channels
 from server import cgroups_of, read, wait_for
 
-GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 512, "tmp_mb": 256, "inodes": 32768, "fds": 4096}
+GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 1024, "tmp_mb": 256, "inodes": 32768, "fds": 4096}
 GHOST = "00000000-0000-4000-8000-000000000000"
 
 
@@ -43,8 +43,8 @@ PROBE = """
 import os, resource
 def size(path):
     s = os.statvfs(path)
-    return s.f_blocks * s.f_frsize >> 20, s.f_files
-[size('/home/user'), size('/tmp'), resource.getrlimit(resource.RLIMIT_NOFILE)[1]]
+    return s.f_blocks * s.f_frsize >> 20, s.f_bavail * s.f_frsize >> 20, s.f_files
+[size('/home/user')[1:], size('/tmp')[::2], resource.getrlimit(resource.RLIMIT_NOFILE)[1]]
 """
 
 
@@ -59,11 +59,13 @@ def test_limits_are_those_that_were_asked_for(own):
     assert told(own, kid) == asked
     assert in_force(own) == {"memory_mb": 512, "cpus": 0.5, "pids": 64}
     with Channels(own, kid) as c:
-        assert eval(c.run(PROBE).result) == [(100, 1000), (50, 1000), 256]
+        (home, home_files), *rest = eval(c.run(PROBE).result)
+        assert rest == [(50, 1000), 256]
+        assert 98 <= home <= 101 and 1000 <= home_files < 1100     # what IPython wrote, and whole blocks of inodes
         assert c.run("x = bytearray(1 << 30)").status == "error"        # more than 512 MiB
     assert own.delete_kernel(kid) == 204
     kid = own.start_kernel("python3", limits={"memory_mb": 256, "cpus": None})
-    assert told(own, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 64, "tmp_mb": 32}
+    assert told(own, kid) == {**GIVEN, "memory_mb": 256, "tmp_mb": 32}
     assert own.delete_kernel(kid) == 204
     kid = own.start_kernel("python3")
     assert told(own, kid) == GIVEN
@@ -85,7 +87,7 @@ def test_limits_stay_at_a_restart_and_for_the_next_gateway(own):
 
 @pytest.mark.parametrize("limits,word", [
     ({"memory_mb": 2049}, "limits.memory_mb"), ({"cpus": 1.5}, "limits.cpus"), ({"pids": 257}, "limits.pids"),
-    ({"disk_mb": 513}, "limits.disk_mb"), ({"tmp_mb": 257}, "limits.tmp_mb"), ({"inodes": 40000}, "limits.inodes"),
+    ({"disk_mb": 1025}, "limits.disk_mb"), ({"tmp_mb": 257}, "limits.tmp_mb"), ({"inodes": 40000}, "limits.inodes"),
     ({"fds": 5000}, "limits.fds"), ({"ram": 1}, "limits.ram"), ({"memory_mb": 1}, "limits.memory_mb"),
     ({"memory_mb": "512"}, "limits.memory_mb"), ([], "limits"), (5, "limits"), ({"pids": 2 ** 62}, "limits.pids")])
 def test_what_cannot_be_had_is_400_and_names_the_field(shared, limits, word):
@@ -129,5 +131,5 @@ def test_a_principal_asks_within_its_own(server_with, tmp_path):
     r = s.request("POST", "/api/kernels", {"limits": {"memory_mb": 300}}, headers=ann)
     assert r.status == 201
     url = f"/api/kernels/{r.json()['id']}/limits"
-    assert s.request("GET", url, headers=ann).json() == {**GIVEN, "memory_mb": 300, "pids": 64, "disk_mb": 75, "tmp_mb": 37}
+    assert s.request("GET", url, headers=ann).json() == {**GIVEN, "memory_mb": 300, "pids": 64, "tmp_mb": 37}
     assert s.request("GET", url).status == 404          # somebody else's

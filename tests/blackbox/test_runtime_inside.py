@@ -35,9 +35,9 @@ def test_the_first_plot_is_a_png_and_nothing_else_is_said(chan):
     assert inside.text == "True\n"
 
 
-def test_the_home_is_empty_at_first_and_the_working_directory(chan):
+def test_the_home_has_outputs_alone_at_first_and_is_the_working_directory(chan):
     assert chan.run("import os; print(os.listdir(os.path.expanduser('~')), os.getcwd() == os.path.expanduser('~'))").text \
-        == "[] True\n"
+        == "['outputs'] True\n"
 
 
 def test_the_runtime_cannot_be_written(chan):

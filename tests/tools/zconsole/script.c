@@ -45,7 +45,7 @@ static uint64_t option(const char *args, const char *name, uint64_t fallback)
 
 static int cmd_create(struct script *s, char *args, struct err *e)
 {
-    struct launch_create ask = { .profile = VIEW_STR("default") };
+    struct launch_create ask = { .profile = VIEW_STR("default"), .data_all = 1 };
     struct launch_created got;
 
     ask.limits.memory_bytes = option(args, "memory_mb=", 0) << 20;

@@ -162,6 +162,58 @@ static void each_mistake_is_told_with_line_and_field_and_no_value(void **state)
     }
 }
 
+static void data_directories_are_named_as_the_server_has_them(void **state)
+{
+    (void)state;
+    static const struct principals_maxima has = { .data = "one,two,three" };
+    static const struct {
+        const char *data; /* behind the colon */
+        int rc, some;
+        uint32_t bits;
+        const char *word;
+    } rows[] = {
+        { "[]", 0, 1, 0, "" },
+        { "[\"two\"]", 0, 1, 2, "" },
+        { "[\"three\", \"one\"]", 0, 1, 5, "" },
+        { "[\"four\"]", -EINVAL, 0, 0, "number 1" },
+        { "[\"one\", \"on\"]", -EINVAL, 0, 0, "number 2" },
+        { "[\"one,two\"]", -EINVAL, 0, 0, "a list of names" },
+        { "\"one\"", -EINVAL, 0, 0, "has to be a list" },
+        { "[1]", -EINVAL, 0, 0, "a list of names" },
+    };
+
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct principals *t = principals_new();
+        struct err e = { 0 };
+        char line[256];
+
+        snprintf(line, sizeof line, "{\"name\": \"a\", \"sha256\": [], \"data\": %s}",
+                 rows[i].data);
+        if (principals_parse(t, view_cstr(line), &has, &e) != rows[i].rc ||
+            strstr(e.msg, rows[i].word) == NULL)
+            fail_msg("%s: %s", rows[i].data, e.msg);
+        if (rows[i].rc == 0) {
+            const struct principal *p = principals_by_name(t, "a", NOW);
+
+            assert_int_equal(p->data_some, rows[i].some);
+            assert_int_equal(p->data, rows[i].bits);
+        }
+        principals_free(t);
+    }
+    /* Who says nothing sees all, and `token check` knows no server. */
+    struct principals *t = principals_new();
+    assert_int_equal(
+        principals_parse(t, view_cstr("{\"name\": \"a\", \"sha256\": []}"), &has, NULL), 0);
+    assert_int_equal(principals_by_name(t, "a", NOW)->data_some, 0);
+    principals_free(t);
+    t = principals_new();
+    assert_int_equal(
+        principals_parse(t, view_cstr("{\"name\": \"a\", \"sha256\": [], \"data\": [\"x\"]}"), NULL,
+                         NULL),
+        0);
+    principals_free(t);
+}
+
 static void a_cut_line_is_never_half_a_principal(void **state)
 {
     (void)state;
@@ -269,8 +321,8 @@ static void an_observer_sees_whom_it_observes_and_a_proxy_nobody(void **state)
 {
     (void)state;
     const struct principal full = { .name = "a" },
-                           one = { "o", ROLE_OBSERVER, "a", 0, { 0 }, { 0 } },
-                           all = { "o", ROLE_OBSERVER, "*", 0, { 0 }, { 0 } },
+                           one = { .name = "o", .role = ROLE_OBSERVER, .observes = "a" },
+                           all = { .name = "o", .role = ROLE_OBSERVER, .observes = "*" },
                            proxy = { .name = "a", .role = ROLE_PROXY };
 
     assert_int_equal(principal_sees(&full, "a"), 1);
@@ -286,6 +338,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_becomes_a_principal),
         cmocka_unit_test(each_mistake_is_told_with_line_and_field_and_no_value),
+        cmocka_unit_test(data_directories_are_named_as_the_server_has_them),
         cmocka_unit_test(a_cut_line_is_never_half_a_principal),
         cmocka_unit_test(a_nul_and_a_missing_end_of_line_are_seen),
         cmocka_unit_test(too_many_principals_are_refused),

@@ -36,6 +36,7 @@ static void who_asks_for_nothing_gets_what_all_have(void **state)
     struct launch_limits all = LAUNCH_LIMITS_DEFAULT, got = choose(&none, &none);
 
     (void)state;
+    all.home_bytes = 0; /* which the launcher has by itself */
     assert_memory_equal(&got, &all, sizeof all);
 }
 
@@ -74,13 +75,15 @@ static void file_systems_shrink_with_the_memory_they_are_made_of(void **state)
     struct launch_limits asked = { .memory_bytes = 256 * MIB }, got = choose(&asked, &none);
 
     (void)state;
-    assert_int_equal(got.home_bytes, 64 * MIB);
+    assert_int_equal(got.home_bytes, 0); /* if it is made of memory at all, the launcher knows */
     assert_int_equal(got.tmp_bytes, 32 * MIB);
     assert_int_equal(got.shm_bytes, 16 * MIB);
     asked.home_bytes = 100 * MIB; /* who says it means it */
     assert_int_equal(choose(&asked, &none).home_bytes, 100 * MIB);
+    struct launch_limits own = { .home_bytes = 200 * MIB };
     asked = (struct launch_limits){ .memory_bytes = 2048 * MIB };
-    assert_int_equal(choose(&asked, &none).home_bytes, 512 * MIB);
+    assert_int_equal(choose(&asked, &own).home_bytes, 200 * MIB);
+    assert_int_equal(choose(&asked, &none).tmp_bytes, 256 * MIB);
 }
 
 static struct time_limits times; /* what read_json() gave */

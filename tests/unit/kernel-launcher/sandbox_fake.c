@@ -86,8 +86,44 @@ static pid_t child(const char *what, int go_fd, int status_fd)
         pause();
 }
 
+int sandbox_host_disk(struct sandbox_host *h, int dir_fd, const struct launch_limits *usual,
+                      struct err *e)
+{
+    (void)h;
+    (void)usual;
+    (void)dir_fd;
+    return fake.disk_error != 0 ? err_sys(e, fake.disk_error, "fake") : 0;
+}
+
+/* One directory. */
+int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e)
+{
+    (void)h;
+    (void)list;
+    (void)e;
+    return 0;
+}
+
+int sandbox_data_bit(const struct sandbox_host *h, struct view name, uint32_t *ret)
+{
+    (void)h;
+    *ret = 1;
+    return view_equals(name, "first") ? 0 : -ENOENT;
+}
+
+uint32_t sandbox_data_all(const struct sandbox_host *h)
+{
+    (void)h;
+    return 3;
+}
+
+uint64_t sandbox_home_size(const struct launch_limits *limits)
+{
+    return limits->home_bytes;
+}
+
 int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
-                   struct sandbox **ret, struct err *e)
+                   const struct sandbox_files *files, struct sandbox **ret, struct err *e)
 {
     int sockets[2];
 
@@ -99,6 +135,7 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
     s->index = index;
     s->limits = *limits;
+    fake.files = *files;
     s->init_fd = sockets[0];
     s->peer_fd = sockets[1];
     s->run_fd = open("/", O_PATH | O_CLOEXEC);
@@ -116,7 +153,8 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
 void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
 {
     (void)h;
-    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  UINT64_MAX, UINT64_MAX, UINT64_MAX };
     if (fake.room != NULL)
         *ret = *fake.room;
 }

@@ -12,8 +12,10 @@
 enum { SANDBOX_FAKE_HELD = 16 };
 
 struct sandbox_fake {
-    struct sandbox_room *room; /* what the host has left; NULL: no end of all */
-    uint64_t memory;           /* that each session uses */
+    struct sandbox_room *room;  /* what the host has left; NULL: no end of all */
+    uint64_t memory;            /* that each session uses */
+    int disk_error;             /* errno value of sandbox_host_disk(); 0: works */
+    struct sandbox_files files; /* of the last sandbox */
     int create_error, start_error,
         end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
     int hold_starts; /* kernels stay on their way until fake_let_go() */

@@ -100,7 +100,12 @@ static void without_room_no_session_is_made(void **state)
 {
     struct world *w = *state;
     struct launch_create m = { .profile = VIEW_STR("default") };
-    struct sandbox_room room = { UINT64_MAX, 1000 * MIB, UINT64_MAX, UINT64_MAX };
+    struct sandbox_room room = { .memory_total = UINT64_MAX,
+                                 .memory = 1000 * MIB,
+                                 .tasks = UINT64_MAX,
+                                 .files = UINT64_MAX,
+                                 .disk_total = UINT64_MAX,
+                                 .disk = UINT64_MAX };
 
     fake.room = &room;
     w->config.memory_reserve = 500 * MIB;

@@ -48,7 +48,7 @@ static int open_sandbox(void **state)
 
     sandbox_limits_default(&limits);
     if (sandbox_host_open(&config, &host, &e) < 0 ||
-        sandbox_create(host, 0, &limits, &sandbox, &e) < 0)
+        sandbox_create(host, 0, &limits, NULL, &sandbox, &e) < 0)
         fail_msg("%s", e.msg);
     b->fd = sandbox_take_init_fd(sandbox);
     b->got_fd = -1;

@@ -127,8 +127,10 @@ static inline void box_open(struct box *b, const struct launch_limits *limits)
 
     memset(b, 0, sizeof *b);
     sandbox_limits_default(&defaults);
+    defaults.home_bytes = LAUNCH_HOME_MEMORY_DEFAULT;
     box_ok(sandbox_host_open(&config, &b->host, &box_err));
-    box_ok(sandbox_create(b->host, 0, limits != NULL ? limits : &defaults, &b->sandbox, &box_err));
+    box_ok(sandbox_create(b->host, 0, limits != NULL ? limits : &defaults, NULL, &b->sandbox,
+                          &box_err));
 }
 
 static inline void box_end_sandbox(struct sandbox *s)

@@ -287,7 +287,7 @@ static void fifty_sessions_leave_nothing_behind(void **state)
     for (int i = 0; i < 50; i++) {
         struct box one = { .host = b.host };
 
-        box_ok(sandbox_create(b.host, 1, &limits, &one.sandbox, &box_err));
+        box_ok(sandbox_create(b.host, 1, &limits, NULL, &one.sandbox, &box_err));
         if (i % 10 == 0)
             assert_int_equal(box_shell(&one, "touch /tmp/x; sleep 1000 >/dev/null 2>&1 & true",
                                        output, sizeof output),
@@ -315,10 +315,10 @@ static void a_limit_that_is_missing_is_refused(void **state)
     box_open(&b, NULL);
     sandbox_limits_default(&limits);
     limits.pids = 0;
-    assert_int_equal(sandbox_create(b.host, 1, &limits, &s, &box_err), -EINVAL);
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
     sandbox_limits_default(&limits);
     limits.nofile = 1U << 30;
-    assert_int_equal(sandbox_create(b.host, 1, &limits, &s, &box_err), -EINVAL);
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
     assert_null(s);
     box_close(&b);
 }
@@ -336,7 +336,7 @@ static void an_init_that_dies_is_told_and_leaves_nothing(void **state)
     sandbox_limits_default(&limits);
     box_ok(sandbox_host_open(&config, &host, &box_err));
     unsigned fds = count_entries("/proc/self/fd");
-    assert_int_equal(sandbox_create(host, 0, &limits, &s, &box_err), -ECHILD);
+    assert_int_equal(sandbox_create(host, 0, &limits, NULL, &s, &box_err), -ECHILD);
     assert_non_null(strstr(box_err.msg, "died"));
     assert_null(s);
     assert_descriptors(fds, "all");
@@ -367,7 +367,7 @@ static void without_an_outer_namespace_the_sandbox_is_the_same(void **state)
     sandbox_limits_default(&limits);
     box_ok(sandbox_host_open(&config, &b.host, &box_err));
     assert_int_equal(sandbox_host_levels(b.host), 1);
-    box_ok(sandbox_create(b.host, 7, &limits, &b.sandbox, &box_err));
+    box_ok(sandbox_create(b.host, 7, &limits, NULL, &b.sandbox, &box_err));
     assert_int_equal(box_shell(&b, "id -u; cat /proc/self/uid_map; grep CapEff /proc/self/status",
                                output, sizeof output),
                      0);
@@ -399,7 +399,7 @@ static void running_out_of_descriptors_leaves_nothing(void **state)
 
         low = (struct rlimit){ limit, before.rlim_max };
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
-        int r = sandbox_create(b.host, 1, &limits, &one.sandbox, &box_err);
+        int r = sandbox_create(b.host, 1, &limits, NULL, &one.sandbox, &box_err);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         if (r < 0) {
             failed_creates++;
@@ -501,7 +501,8 @@ static void a_new_host_sweeps_what_the_last_one_left(void **state)
 
         sandbox_limits_default(&limits);
         if (sandbox_host_open(&config, &b.host, &box_err) < 0 ||
-            sandbox_create(b.host, 0, &limits, &s, &box_err) < 0 || write(ready[1], "r", 1) != 1)
+            sandbox_create(b.host, 0, &limits, NULL, &s, &box_err) < 0 ||
+            write(ready[1], "r", 1) != 1)
             _exit(1);
         for (;;)
             pause();

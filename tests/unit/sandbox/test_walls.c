@@ -141,9 +141,9 @@ static void files_of_the_host_are_not_there(void **state)
         shell(script);
     }
     shell("ls -A /home /run /var /home/user /tmp /dev/shm");
-    assert_string_equal(output,
-                        "/dev/shm:\n\n/home:\nuser\n\n/home/user:\n\n/run:\nkernel\n\n/tmp:\n"
-                        "\n/var:\nempty\ntmp\n");
+    assert_string_equal(
+        output, "/dev/shm:\n\n/home:\nuser\n\n/home/user:\noutputs\n\n/run:\nkernel\n\n/tmp:\n"
+                "\n/var:\nempty\ntmp\n");
 }
 
 static void nothing_but_the_own_folders_can_be_written(void **state)
@@ -308,7 +308,7 @@ static void locks_of_two_sessions_do_not_meet(void **state)
     BOX_NEEDS_ROOT();
     sandbox_limits_default(&limits);
     other.host = box.host;
-    box_ok(sandbox_create(box.host, 1, &limits, &other.sandbox, &box_err));
+    box_ok(sandbox_create(box.host, 1, &limits, NULL, &other.sandbox, &box_err));
     box_ok(box_start(&other, argv, &run));
     assert_int_equal(read(run.log_fd, held, 5), 5);
     assert_memory_equal(held, "held\n", 5);

@@ -1,0 +1,17 @@
+/*
+ * loopdev - a file as a block device (loop(4)) that frees itself: with the last
+ * descriptor and mount of it, however its processes ended, the device is free again
+ * and the file gone, when it has no name. So there is never anything to sweep.
+ */
+#ifndef HC_LOOPDEV_H
+#define HC_LOOPDEV_H
+
+#include "cleanup.h"
+
+struct err;
+
+/* *ret_fd is the device, open for reading and writing; the device keeps the file. -ENODEV:
+ * this host lets us have no loop device. */
+int loopdev_attach(int file_fd, int *ret_fd, struct err *e) MUST_CHECK;
+
+#endif
