@@ -112,7 +112,7 @@ static int trial_open(const struct probe_env *env, struct trial *t, struct err *
     if (t->own != NULL && (r = harden_daemon(SECCOMP_LAUNCHER, e)) < 0)
         return r;
     sandbox_host_without(host, env->without);
-    return sandbox_create(host, USERNS_SESSIONS - 1, &limits, &t->sandbox, e);
+    return sandbox_create(host, USERNS_SESSIONS - 1, &limits, NULL, &t->sandbox, e);
 }
 
 static int start_program(struct trial *t, struct err *e)

@@ -34,7 +34,7 @@ static int open_in_overlay(const struct layers *l, int *ret_fd, struct err *e)
 {
     const int lowers[] = { l->usr_hide_fd, l->usr_fd };
     autoclose int mount_fd = -1;
-    int r = mountfd_overlay("usr", lowers, 2, &mount_fd, e);
+    int r = mountfd_overlay("usr", lowers, 2, 0, &mount_fd, e);
 
     if (r < 0)
         return r;
@@ -160,17 +160,19 @@ int probe_proc(const struct probe_env *env, struct probe_result *ret, struct err
 
 static int with_tree(const struct probe_env *env, box_inside *inside, struct err *e)
 {
-    const struct mounts_ids ids = {
+    const struct sandbox_files files = { .home = SANDBOX_HOME_MEMORY };
+    struct mounts_plan plan = {
+        .limits = &limits,
+        .files = &files,
         .init_id = userns_host_id(env->id_base, userns_outer_init(BOX_INDEX)),
         .user_id = userns_host_id(env->id_base, userns_outer_user(BOX_INDEX)),
     };
     struct mounts m;
     struct layers own;
-    const struct layers *l;
-    int r = box_layers(env, &own, &l, e);
+    int r = box_layers(env, &own, &plan.layers, e);
 
     if (r == 0)
-        r = mounts_new(l, &limits, &ids, &m, e);
+        r = mounts_new(&plan, &m, e);
     return r < 0 ? r : box_run(env, inside, NULL, &m, e);
 }
 
