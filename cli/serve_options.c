@@ -139,7 +139,9 @@ static const struct option_spec specs[] = {
     LIMIT(OPTION_NUMBER, "disk-mb", "MIB", DISK,
           "size of a session's home (1024; in memory 512 or less)"),
     LIMIT(OPTION_NUMBER, "tmp-mb", "MIB", TMP, "size of a session's /tmp (256)"),
-    LIMIT(OPTION_NUMBER, "inodes", "N", INODES, "files in home and in /tmp, each (32768)"),
+    LIMIT(OPTION_NUMBER, "shm-mb", "MIB", SHM, "size of a session's /dev/shm (128)"),
+    LIMIT(OPTION_NUMBER, "inodes", "N", INODES,
+          "files in home, in /tmp and in /dev/shm, each (32768)"),
     LIMIT(OPTION_NUMBER, "fds", "N", FDS, "open files of one process (4096)"),
     NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
            "memory that new sessions leave free on the host (512, or 5 % of it)"),
@@ -152,6 +154,7 @@ static const struct option_spec specs[] = {
          "kernels when the server ends: stop, or keep for the next one (stop)"),
 
     GROUP("Limits of output"),
+    LIMIT(OPTION_NUMBER, "output-mb", "MIB", OUTPUT, "what the output of one cell may take (1024)"),
     NUMBER("iopub-msg-rate", "N", iopub_msg_rate, 0, 1000000000,
            "messages of output a second for one socket; 0: no limit (0)"),
     NUMBER("iopub-data-rate", "BYTES", iopub_data_rate, 0, 1000000000000,

@@ -18,6 +18,7 @@ enum {
     OOM_TO_EXIT_MS = 2000,
     MEMORY_AGAIN_MS = 20, /* v1 tells that memory ran out a moment before the kill is counted */
     MEMORY_UNTIL_MS = 2000,
+    TASKS_PAUSE_MS = 1000, /* a fork bomb is told once a second */
 };
 
 int kernelproc_signal_permitted(uint32_t signo)
@@ -73,6 +74,26 @@ void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now
 {
     s->memory_until_ms = now_ms + MEMORY_UNTIL_MS;
     kernelproc_check_memory(l, s, now_ms); /* asking re-arms the descriptor */
+}
+
+void kernelproc_tasks_event(struct launcher *l, struct session *s, uint64_t now_ms)
+{
+    struct launch_tasks_refused event = { .sandbox = s->id, .pids_limit = s->limits.pids };
+    int rc = sandbox_tasks_refused(s->sandbox, &event.refused);
+
+    s->tasks_again_ms = now_ms + TASKS_PAUSE_MS;
+    if (rc < 0) {
+        log_warn("status_failed", "sandbox=%016" PRIx64 " text=\"pids.events: %s\"", s->id,
+                 strerror(-rc));
+        return;
+    }
+    if (event.refused <= s->tasks_refused)
+        return;
+    if (s->tasks_refused == 0)
+        log_info("tasks_refused", "sandbox=%016" PRIx64 " refused=%" PRIu64 " limit=%" PRIu64,
+                 s->id, event.refused, event.pids_limit);
+    s->tasks_refused = event.refused;
+    launcher_event(l, LAUNCH_TASKS_REFUSED, &event);
 }
 
 /* The session's counters, zero when they cannot be read (any more). */

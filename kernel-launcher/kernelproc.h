@@ -28,4 +28,7 @@ void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now
 /* Asks the counters; sends OUT_OF_MEMORY when the limit killed since the last time. */
 void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now_ms);
 
+/* Forks or new threads were refused: sends TASKS_REFUSED, once a second at most. */
+void kernelproc_tasks_event(struct launcher *l, struct session *s, uint64_t now_ms);
+
 #endif

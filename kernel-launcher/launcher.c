@@ -20,10 +20,10 @@
 
 enum { FIXED_POLLS = 3 + KEEPER_POLLS }; /* signals, link, gateway's pidfd, keeper's */
 
-/* A session: its memory events, its init, its kernels. */
+/* A session: its memory events, its refused tasks, its init, its kernels. */
 static size_t room_for(unsigned sessions_max)
 {
-    return FIXED_POLLS + (size_t)sessions_max * (2 + LAUNCH_KERNELS_MAX);
+    return FIXED_POLLS + (size_t)sessions_max * (3 + LAUNCH_KERNELS_MAX);
 }
 
 void launcher_init(struct launcher *l, struct launcher_config *config, struct sandbox_host *host)
@@ -216,7 +216,7 @@ static struct pollfd *add_poll(struct launcher *l, size_t *n, int fd, short even
     return p;
 }
 
-/* The memory events come right behind the fixed ones, in the order of the table. */
+/* The events of limits, two for each session, come right behind the fixed ones, in the order of the table. */
 static size_t fill_polls(struct launcher *l)
 {
     const struct link *link = l->gateway.link;
@@ -230,8 +230,12 @@ static size_t fill_polls(struct launcher *l)
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
-        if (s != NULL && s->state == SESSION_ALIVE)
-            add_poll(l, &n, sandbox_oom_fd(s->sandbox), sandbox_oom_events(s->sandbox));
+        if (s == NULL || s->state != SESSION_ALIVE)
+            continue;
+        add_poll(l, &n, sandbox_oom_fd(s->sandbox), sandbox_oom_events(s->sandbox));
+        /* Left out during the pause, for POLLERR comes unasked. */
+        add_poll(l, &n, s->tasks_again_ms == 0 ? sandbox_tasks_fd(s->sandbox) : -1,
+                 sandbox_tasks_events());
     }
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
@@ -250,8 +254,13 @@ static size_t fill_polls(struct launcher *l)
     return n;
 }
 
+static int has_event(const struct pollfd *p)
+{
+    return p->fd >= 0 && (p->revents & (p->events | POLLERR)) != 0;
+}
+
 /* Before anything is reaped, so that the reason is told before the exit. */
-static void serve_memory_events(struct launcher *l, uint64_t now)
+static void serve_limit_events(struct launcher *l, uint64_t now)
 {
     size_t n = FIXED_POLLS;
 
@@ -260,10 +269,10 @@ static void serve_memory_events(struct launcher *l, uint64_t now)
 
         if (s == NULL || s->state != SESSION_ALIVE)
             continue;
-        const struct pollfd *p = &l->polled[n++];
-        if (p->fd < 0 || (p->revents & (p->events | POLLERR)) == 0)
-            continue;
-        kernelproc_memory_event(l, s, now);
+        if (has_event(&l->polled[n++]))
+            kernelproc_memory_event(l, s, now);
+        if (has_event(&l->polled[n++]))
+            kernelproc_tasks_event(l, s, now);
     }
 }
 
@@ -305,6 +314,10 @@ static int serve_sessions(struct launcher *l, int timeout, uint64_t now)
             kernelproc_check_memory(l, s, now);
         if (s->memory_again_ms != 0)
             timeout = sooner(timeout, s->memory_again_ms, now);
+        if (s->tasks_again_ms != 0 && now >= s->tasks_again_ms)
+            s->tasks_again_ms = 0; /* the next poll looks */
+        if (s->tasks_again_ms != 0)
+            timeout = sooner(timeout, s->tasks_again_ms, now);
         if (s->deadline_ms == 0)
             continue;
         if (now >= s->deadline_ms) {
@@ -382,7 +395,7 @@ int launcher_turn(struct launcher *l, int timeout_ms)
     short keeper_events[KEEPER_POLLS];
     for (unsigned i = 0; i < KEEPER_POLLS; i++)
         keeper_events[i] = l->polled[FIXED_POLLS - KEEPER_POLLS + i].revents;
-    serve_memory_events(l, now);
+    serve_limit_events(l, now);
     if (l->polled[0].revents & POLLIN)
         read_signals(l);
     reap(l, now);

@@ -92,6 +92,8 @@ struct session {
     uint64_t oom_ms;            /* when the last rise was seen; 0: never */
     uint64_t memory_again_ms;   /* when to ask the counters again; 0: not needed */
     uint64_t memory_until_ms;   /* when to stop asking */
+    uint64_t tasks_refused;     /* that were told */
+    uint64_t tasks_again_ms;    /* no look before; 0: a look is due when the descriptor says so */
 
     const char *reason;   /* why it ends: "stop", "deadline", "init ended" ... */
     uint64_t ending_ms;   /* since */

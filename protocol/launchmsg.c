@@ -4,8 +4,8 @@
 
 #define LIMITS(s)                                                                     \
     U64(s, limits.memory_bytes), U64(s, limits.home_bytes), U64(s, limits.tmp_bytes), \
-        U64(s, limits.shm_bytes), U32(s, limits.inodes), U32(s, limits.pids),         \
-        U32(s, limits.cpu_millis), U32(s, limits.nofile)
+        U64(s, limits.shm_bytes), U64(s, limits.output_bytes), U32(s, limits.inodes), \
+        U32(s, limits.pids), U32(s, limits.cpu_millis), U32(s, limits.nofile)
 #define KERNEL(s) U64(s, sandbox), U32_UPTO(s, kernel, LAUNCH_KERNELS_MAX), U32(s, generation)
 
 static const struct msg_field create_fields[] = {
@@ -48,6 +48,7 @@ static const struct msg_field status_answer_fields[] = {
     U64(launch_status_answer, cpu_usec),
     U64(launch_status_answer, pids),
     U64(launch_status_answer, pids_limit),
+    U64(launch_status_answer, tasks_refused),
 };
 static const struct msg_field list_fields[] = { U64(launch_list, after) };
 static const struct msg_field listed_fields[] = {
@@ -86,6 +87,11 @@ static const struct msg_field out_of_memory_fields[] = {
     U64(launch_out_of_memory, kills),
     U64(launch_out_of_memory, memory_limit_bytes),
     U64(launch_out_of_memory, memory_peak_bytes),
+};
+static const struct msg_field tasks_refused_fields[] = {
+    U64(launch_tasks_refused, sandbox),
+    U64(launch_tasks_refused, refused),
+    U64(launch_tasks_refused, pids_limit),
 };
 static const struct msg_field sandbox_gone_fields[] = {
     U64(launch_sandbox_gone, sandbox),
@@ -132,6 +138,7 @@ static const struct msg_spec events[] = {
     SPEC(LAUNCH_KERNEL_EXITED, "kernel_exited", launch_kernel_exited, kernel_exited_fields, 0, 0),
     SPEC(LAUNCH_OUT_OF_MEMORY, "out_of_memory", launch_out_of_memory, out_of_memory_fields, 0, 0),
     SPEC(LAUNCH_SANDBOX_GONE, "sandbox_gone", launch_sandbox_gone, sandbox_gone_fields, 0, 0),
+    SPEC(LAUNCH_TASKS_REFUSED, "tasks_refused", launch_tasks_refused, tasks_refused_fields, 0, 0),
 };
 
 const struct msg_spec *launch_request_spec(unsigned verb)

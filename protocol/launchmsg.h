@@ -43,6 +43,7 @@ enum launch_verb {
     LAUNCH_KERNEL_EXITED = 128, /* events: request 0 */
     LAUNCH_OUT_OF_MEMORY,
     LAUNCH_SANDBOX_GONE,
+    LAUNCH_TASKS_REFUSED,
 };
 
 enum {
@@ -62,7 +63,8 @@ enum {
 struct launch_limits {
     uint64_t memory_bytes;
     uint64_t home_bytes, tmp_bytes, shm_bytes; /* each file system's size */
-    uint32_t inodes;                           /* of home and of tmp, each */
+    uint64_t output_bytes; /* of one run; the gateway counts, the launcher only keeps it */
+    uint32_t inodes;       /* of home and of tmp, each */
     uint32_t pids;
     uint32_t cpu_millis; /* 1000 = one core */
     uint32_t nofile;     /* hard limit of open descriptors of one process */
@@ -76,6 +78,7 @@ struct launch_limits {
         .home_bytes = UINT64_C(1) << 30,   \
         .tmp_bytes = 256 << 20,            \
         .shm_bytes = 128 << 20,            \
+        .output_bytes = 1 << 30,           \
         .inodes = 32768,                   \
         .pids = 256,                       \
         .cpu_millis = 1000,                \
@@ -160,6 +163,7 @@ struct launch_status_answer {
     uint64_t oom_kills; /* since CREATE */
     uint64_t cpu_usec;  /* since CREATE */
     uint64_t pids, pids_limit;
+    uint64_t tasks_refused; /* forks and new threads that the limit refused since CREATE */
 };
 
 struct launch_list {
@@ -237,6 +241,13 @@ struct launch_out_of_memory {
     uint64_t sandbox;
     uint64_t kills; /* since CREATE */
     uint64_t memory_limit_bytes, memory_peak_bytes;
+};
+
+/* The limit of processes and threads refused some; told once a second at most. */
+struct launch_tasks_refused {
+    uint64_t sandbox;
+    uint64_t refused; /* since CREATE */
+    uint64_t pids_limit;
 };
 
 /* Not sent for a STOP: its answer says the same. */

@@ -23,10 +23,11 @@
     ROW(CPUS, cpu_millis, "cpus", "cpu-millis", LIMIT_THOUSANDTH, 10, 4096000, 1) \
     ROW(PIDS, pids, "pids", "pids", 1, 16, 1 << 22, 1)                            \
     ROW(DISK, home_bytes, "disk_mb", "disk-mb", 1 << 20, 1, 1 << 24, 1)           \
-    ROW(TMP, tmp_bytes, "tmp_mb", "tmp-mb", 1 << 20, 1, 1 << 24, 0)               \
-    ROW(INODES, inodes, "inodes", "inodes", 1, 64, 1 << 30, 0)                    \
-    ROW(FDS, nofile, "fds", "fds", 1, 64, 1 << 20, 0)                             \
-    ROW(SHM, shm_bytes, NULL, "shm-mb", 1 << 20, 1, 1 << 24, 0)
+    ROW(TMP, tmp_bytes, "tmp_mb", "tmp-mb", 1 << 20, 1, 1 << 24, 1)               \
+    ROW(SHM, shm_bytes, "shm_mb", "shm-mb", 1 << 20, 1, 1 << 24, 1)               \
+    ROW(INODES, inodes, "inodes", "inodes", 1, 64, 1 << 30, 1)                    \
+    ROW(FDS, nofile, "fds", "fds", 1, 64, 1 << 20, 1)                             \
+    ROW(OUTPUT, output_bytes, "output_mb", "output-mb", 1 << 20, 1, 1 << 24, 1)
 
 enum { LIMIT_THOUSANDTH = 0 }; /* a unit: the member counts thousandths */
 

@@ -161,13 +161,21 @@ static int open_session(struct cgroup *cg, unsigned index, const struct launch_l
     return b->ops->open(cg, &in_force, e);
 }
 
+int cgroup_watch_tasks(struct cgroup *cg, int pids_group, struct err *e)
+{
+    cg->tasks_fd = openat(pids_group, "pids.events", O_RDONLY | O_CLOEXEC);
+    if (cg->tasks_fd < 0 && errno != ENOENT)
+        return err_sys(e, errno, "open pids.events");
+    return 0;
+}
+
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
                struct cgroup **ret, struct err *e)
 {
     struct cgroup *cg = xcalloc(1, sizeof *cg);
 
     cg->base = b;
-    cg->fd = cg->oom_fd = cg->peak_fd = -1;
+    cg->fd = cg->oom_fd = cg->tasks_fd = cg->peak_fd = -1;
     for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++)
         cg->v1[i] = -1;
     int r = open_session(cg, index, limits, e);
@@ -281,6 +289,22 @@ int cgroup_status(struct cgroup *cg, int reset_peak, struct launch_status_answer
 int cgroup_oom_fd(const struct cgroup *cg)
 {
     return cg->oom_fd;
+}
+
+int cgroup_tasks_fd(const struct cgroup *cg)
+{
+    return cg->tasks_fd;
+}
+
+int cgroup_tasks_refused(const struct cgroup *cg, uint64_t *ret)
+{
+    char text[128];
+    ssize_t n = pread(cg->tasks_fd, text, sizeof text - 1, 0);
+
+    if (n < 0)
+        return -errno;
+    text[n] = '\0';
+    return cgfile_find_key(text, "max", ret);
 }
 
 short cgroup_oom_events(const struct cgroup *cg)

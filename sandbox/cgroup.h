@@ -75,5 +75,9 @@ int cgroup_status(struct cgroup *cg, int reset_peak, struct launch_status_answer
                   struct err *e) MUST_CHECK;
 int cgroup_oom_fd(const struct cgroup *cg); /* borrowed */
 short cgroup_oom_events(const struct cgroup *cg);
+/* Borrowed; -1: this host does not tell. Polls with POLLPRI when the limit of tasks refused one;
+ * cgroup_tasks_refused() tells how many it were since the group was made, and re-arms it. */
+int cgroup_tasks_fd(const struct cgroup *cg);
+int cgroup_tasks_refused(const struct cgroup *cg, uint64_t *ret) MUST_CHECK;
 
 #endif

@@ -24,6 +24,7 @@ struct cgroup {
     int fd;                      /* in the unified tree */
     int v1[CGPLACE_CONTROLLERS]; /* per controller, borrowed doubles where hierarchies are shared */
     int oom_fd;                  /* v1: eventfd; v2: memory.events */
+    int tasks_fd;                /* pids.events; -1: before Linux 4.8 */
     int peak_fd;                 /* v2: memory.peak, for a reset of our own; or -1 */
     int peak_resets;             /* v2: 1 when peak_fd can be written (Linux 6.12) */
 };
@@ -41,6 +42,9 @@ struct cgroup_ops {
     int (*remove)(struct cgroup *cg, struct err *e); /* after the unified group is gone */
     void (*close)(struct cgroup *cg);
 };
+
+/* For open: the group that carries pids.max. */
+int cgroup_watch_tasks(struct cgroup *cg, int pids_group, struct err *e);
 
 extern const struct cgroup_ops cgroup_v1_ops, cgroup_v2_ops;
 

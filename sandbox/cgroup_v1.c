@@ -104,6 +104,8 @@ static int v1_open(struct cgroup *cg, const struct launch_limits *l, struct err 
         r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_period_us", 100000, e);
     if (r == 0)
         r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_quota_us", (uint64_t)l->cpu_millis * 100, e);
+    if (r == 0)
+        r = cgroup_watch_tasks(cg, cg->v1[CGPLACE_PIDS], e);
     return r < 0 ? r : watch_oom(cg, e);
 }
 
@@ -140,6 +142,8 @@ static int v1_status(struct cgroup *cg, int reset_peak, struct launch_status_ans
         r = cgfile_u64(pids, "pids.current", &ret->pids);
     if (r == 0)
         r = cgfile_u64(pids, "pids.max", &ret->pids_limit);
+    if (r == 0 && cg->tasks_fd >= 0)
+        r = cgfile_key(pids, "pids.events", "max", &ret->tasks_refused);
     if (r == 0 && reset_peak)
         r = cgfile_write(mem, "memory.max_usage_in_bytes", "0");
     return r < 0 ? err_sys(e, -r, "read the use of cgroup '%s'", cg->name) : 0;
@@ -164,6 +168,7 @@ static void v1_close(struct cgroup *cg)
         if (cg->base->place.v1_of[i] == i)
             closep(&cg->v1[i]);
     closep(&cg->oom_fd);
+    closep(&cg->tasks_fd);
 }
 
 const struct cgroup_ops cgroup_v1_ops = {

@@ -69,7 +69,7 @@ static int v2_open(struct cgroup *cg, const struct launch_limits *l, struct err 
     if (cg->oom_fd < 0)
         return err_sys(e, errno, "open memory.events");
     open_peak(cg);
-    return 0;
+    return cgroup_watch_tasks(cg, cg->fd, e);
 }
 
 static int v2_place(struct cgroup *cg, pid_t pid, struct err *e)
@@ -127,6 +127,8 @@ static int v2_status(struct cgroup *cg, int reset_peak, struct launch_status_ans
         r = cgfile_u64(cg->fd, "pids.current", &ret->pids);
     if (r == 0)
         r = cgfile_u64(cg->fd, "pids.max", &ret->pids_limit);
+    if (r == 0 && cg->tasks_fd >= 0)
+        r = cgfile_key(cg->fd, "pids.events", "max", &ret->tasks_refused);
     return r < 0 ? err_sys(e, -r, "read the use of cgroup '%s'", cg->name) : 0;
 }
 
@@ -140,6 +142,7 @@ static int v2_remove(struct cgroup *cg, struct err *e)
 static void v2_close(struct cgroup *cg)
 {
     closep(&cg->oom_fd);
+    closep(&cg->tasks_fd);
     closep(&cg->peak_fd);
 }
 

@@ -81,6 +81,21 @@ short sandbox_oom_events(const struct sandbox *s)
     return cgroup_oom_events(s->cgroup);
 }
 
+int sandbox_tasks_fd(const struct sandbox *s)
+{
+    return cgroup_tasks_fd(s->cgroup);
+}
+
+short sandbox_tasks_events(void)
+{
+    return POLLPRI;
+}
+
+int sandbox_tasks_refused(const struct sandbox *s, uint64_t *ret)
+{
+    return cgroup_tasks_refused(s->cgroup, ret);
+}
+
 /* The name of a kernel's cgroup leaf; that of its run folder is the same without the k. */
 static void leaf_name(uint32_t kernel, uint32_t generation, char ret[RUNFOLDER_NAME_SIZE + 1])
 {

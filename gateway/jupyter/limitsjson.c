@@ -15,7 +15,7 @@
 
 static int unknown(const char *key, struct err *e)
 {
-    char names[160] = "";
+    char names[240] = "";
 
     for (unsigned i = 0, n = 0; i < LIMITS + TIME_LIMITS; i++) {
         const char *name = i < LIMITS ? limit_rows[i].name : time_limits_named[i - LIMITS].name;

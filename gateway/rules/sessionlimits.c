@@ -47,7 +47,7 @@ int limits_choose(const struct launch_limits *asked, const struct launch_limits 
      * file system is ENOSPC and not the end of the kernel. */
     if (asked->memory_bytes != 0) {
         lower(&chosen.tmp_bytes, asked->tmp_bytes, asked->memory_bytes / 8);
-        lower(&chosen.shm_bytes, 0, asked->memory_bytes / 16);
+        lower(&chosen.shm_bytes, asked->shm_bytes, asked->memory_bytes / 16);
     }
     *ret = chosen;
     return 0;

@@ -216,6 +216,7 @@ union body {
     struct launch_kernel_exited exited;
     struct launch_out_of_memory oom;
     struct launch_sandbox_gone gone;
+    struct launch_tasks_refused tasks;
     struct launch_kernel_ref ref;
 };
 

@@ -10,7 +10,8 @@ import pytest
 from channels import Channels
 from server import cgroups_of, read, wait_for
 
-GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 1024, "tmp_mb": 256, "inodes": 32768, "fds": 4096}
+GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 1024, "tmp_mb": 256, "shm_mb": 128, "inodes": 32768, "fds": 4096,
+         "output_mb": 1024}
 GHOST = "00000000-0000-4000-8000-000000000000"
 
 
@@ -44,7 +45,7 @@ import os, resource
 def size(path):
     s = os.statvfs(path)
     return s.f_blocks * s.f_frsize >> 20, s.f_bavail * s.f_frsize >> 20, s.f_files
-[size('/home/user')[1:], size('/tmp')[::2], resource.getrlimit(resource.RLIMIT_NOFILE)[1]]
+[size('/home/user')[1:], size('/tmp')[::2], size('/dev/shm')[::2], resource.getrlimit(resource.RLIMIT_NOFILE)[1]]
 """
 
 
@@ -54,18 +55,19 @@ def own(server_with):
 
 
 def test_limits_are_those_that_were_asked_for(own):
-    asked = {"memory_mb": 512, "cpus": 0.5, "pids": 64, "disk_mb": 100, "tmp_mb": 50, "inodes": 1000, "fds": 256}
+    asked = {"memory_mb": 512, "cpus": 0.5, "pids": 64, "disk_mb": 100, "tmp_mb": 50, "shm_mb": 20, "inodes": 1000, "fds": 256,
+             "output_mb": 5}
     kid = own.start_kernel("python3", limits=asked)
     assert told(own, kid) == asked
     assert in_force(own) == {"memory_mb": 512, "cpus": 0.5, "pids": 64}
     with Channels(own, kid) as c:
         (home, home_files), *rest = eval(c.run(PROBE).result)
-        assert rest == [(50, 1000), 256]
+        assert rest == [(50, 1000), (20, 1000), 256]
         assert 98 <= home <= 101 and 1000 <= home_files < 1100     # what IPython wrote, and whole blocks of inodes
         assert c.run("x = bytearray(1 << 30)").status == "error"        # more than 512 MiB
     assert own.delete_kernel(kid) == 204
     kid = own.start_kernel("python3", limits={"memory_mb": 256, "cpus": None})
-    assert told(own, kid) == {**GIVEN, "memory_mb": 256, "tmp_mb": 32}
+    assert told(own, kid) == {**GIVEN, "memory_mb": 256, "tmp_mb": 32, "shm_mb": 16}
     assert own.delete_kernel(kid) == 204
     kid = own.start_kernel("python3")
     assert told(own, kid) == GIVEN
@@ -88,7 +90,8 @@ def test_limits_stay_at_a_restart_and_for_the_next_gateway(own):
 @pytest.mark.parametrize("limits,word", [
     ({"memory_mb": 2049}, "limits.memory_mb"), ({"cpus": 1.5}, "limits.cpus"), ({"pids": 257}, "limits.pids"),
     ({"disk_mb": 1025}, "limits.disk_mb"), ({"tmp_mb": 257}, "limits.tmp_mb"), ({"inodes": 40000}, "limits.inodes"),
-    ({"fds": 5000}, "limits.fds"), ({"ram": 1}, "limits.ram"), ({"memory_mb": 1}, "limits.memory_mb"),
+    ({"fds": 5000}, "limits.fds"), ({"shm_mb": 129}, "limits.shm_mb"), ({"output_mb": 1025}, "limits.output_mb"),
+    ({"ram": 1}, "limits.ram"), ({"memory_mb": 1}, "limits.memory_mb"),
     ({"memory_mb": "512"}, "limits.memory_mb"), ([], "limits"), (5, "limits"), ({"pids": 2 ** 62}, "limits.pids")])
 def test_what_cannot_be_had_is_400_and_names_the_field(shared, limits, word):
     before = shared.request("GET", "/api/kernels").json()
@@ -111,10 +114,13 @@ def test_sessions_ask_for_limits_of_their_kernel(own):
 
 
 def test_the_maxima_are_the_options(server_with):
-    s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32", "--cpus", "0.5", "--fds", "512")
+    s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32", "--cpus", "0.5", "--fds", "512",
+                    "--shm-mb", "8", "--output-mb", "4")
     kid = s.start_kernel("python3", limits={"fds": 300})
-    assert told(s, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 32, "tmp_mb": 32, "cpus": 0.5, "fds": 300}
-    for limits in ({"memory_mb": 257}, {"cpus": 0.51}, {"disk_mb": 33}, {"tmp_mb": 33}, {"fds": 513}):
+    assert told(s, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 32, "tmp_mb": 32, "cpus": 0.5, "fds": 300, "shm_mb": 8,
+                            "output_mb": 4}
+    for limits in ({"memory_mb": 257}, {"cpus": 0.51}, {"disk_mb": 33}, {"tmp_mb": 33}, {"fds": 513}, {"shm_mb": 9},
+                   {"output_mb": 5}):
         r = s.request("POST", "/api/kernels", {"limits": limits})
         assert r.status == 400 and f"limits.{next(iter(limits))}" in r.json()["message"], r
 
@@ -131,5 +137,5 @@ def test_a_principal_asks_within_its_own(server_with, tmp_path):
     r = s.request("POST", "/api/kernels", {"limits": {"memory_mb": 300}}, headers=ann)
     assert r.status == 201
     url = f"/api/kernels/{r.json()['id']}/limits"
-    assert s.request("GET", url, headers=ann).json() == {**GIVEN, "memory_mb": 300, "pids": 64, "tmp_mb": 37}
+    assert s.request("GET", url, headers=ann).json() == {**GIVEN, "memory_mb": 300, "pids": 64, "tmp_mb": 37, "shm_mb": 18}
     assert s.request("GET", url).status == 404          # somebody else's

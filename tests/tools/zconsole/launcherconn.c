@@ -100,6 +100,7 @@ static void print_event(struct launcherconn *c, const struct msg_head *head)
         struct launch_kernel_exited exited;
         struct launch_out_of_memory oom;
         struct launch_sandbox_gone gone;
+        struct launch_tasks_refused tasks;
     } body;
     const struct msg_spec *spec = launch_event_spec(head->verb);
 
@@ -112,6 +113,9 @@ static void print_event(struct launcherconn *c, const struct msg_head *head)
     } else if (head->verb == LAUNCH_OUT_OF_MEMORY) {
         printf("event: oom limit=%" PRIu64 " peak=%" PRIu64 "\n", body.oom.memory_limit_bytes,
                body.oom.memory_peak_bytes);
+    } else if (head->verb == LAUNCH_TASKS_REFUSED) {
+        printf("event: tasks refused=%" PRIu64 " limit=%" PRIu64 "\n", body.tasks.refused,
+               body.tasks.pids_limit);
     } else {
         printf("event: gone reason=%.*s\n", (int)body.gone.reason.n,
                (const char *)body.gone.reason.p);

@@ -22,7 +22,7 @@ struct sandbox {
     unsigned index;
     struct launch_limits limits;
     pid_t init_pid;
-    int init_pidfd, init_fd, peer_fd, run_fd, oom_fd;
+    int init_pidfd, init_fd, peer_fd, run_fd, oom_fd, tasks_fd;
     struct {
         uint32_t kernel, generation;
         pid_t pid;
@@ -48,6 +48,7 @@ void sandbox_limits_default(struct launch_limits *ret)
                                    .home_bytes = 512,
                                    .tmp_bytes = 256,
                                    .shm_bytes = 64,
+                                   .output_bytes = 1024,
                                    .inodes = 100,
                                    .pids = 256,
                                    .cpu_millis = 1000,
@@ -140,9 +141,10 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     s->peer_fd = sockets[1];
     s->run_fd = open("/", O_PATH | O_CLOEXEC);
     s->oom_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    s->tasks_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     s->init_pid = child("wait", -1, -1);
     s->init_pidfd = (int)syscall(SYS_pidfd_open, s->init_pid, 0);
-    check(s->run_fd >= 0 && s->oom_fd >= 0 && s->init_pidfd >= 0);
+    check(s->run_fd >= 0 && s->oom_fd >= 0 && s->tasks_fd >= 0 && s->init_pidfd >= 0);
     all[index] = s;
     fake.alive++;
     fake.indexes |= 1U << index;
@@ -188,6 +190,34 @@ pid_t sandbox_init_pid(const struct sandbox *s)
 int sandbox_oom_fd(const struct sandbox *s)
 {
     return s->oom_fd;
+}
+
+int sandbox_tasks_fd(const struct sandbox *s)
+{
+    return s->tasks_fd;
+}
+
+short sandbox_tasks_events(void)
+{
+    return POLLIN;
+}
+
+int sandbox_tasks_refused(const struct sandbox *s, uint64_t *ret)
+{
+    eventfd_t count;
+
+    (void)!eventfd_read(s->tasks_fd, &count);
+    *ret = fake.tasks_refused;
+    return 0;
+}
+
+void fake_refuse_task(void)
+{
+    fake.tasks_refused++;
+    for (unsigned i = 0; i < SANDBOXES; i++) {
+        if (all[i] != NULL)
+            check(eventfd_write(all[i]->tasks_fd, 1) == 0);
+    }
 }
 
 short sandbox_oom_events(const struct sandbox *s)
@@ -358,6 +388,7 @@ int sandbox_free(struct sandbox *s, struct err *e)
     close(s->peer_fd);
     close(s->run_fd);
     close(s->oom_fd);
+    close(s->tasks_fd);
     free(s);
     return 0;
 }

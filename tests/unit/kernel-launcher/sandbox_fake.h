@@ -28,6 +28,7 @@ struct sandbox_fake {
     int alive;                                        /* sandboxes that are not freed */
     int sealed;                                       /* calls of sandbox_seal */
     uint64_t kills;                                   /* oom counter of every session */
+    uint64_t tasks_refused;                           /* likewise */
     unsigned indexes;                                 /* bit per index in use, of the first 32 */
     char spec_name[64], cwd[64], argv0[64], env0[64]; /* of the last start */
 };
@@ -39,6 +40,9 @@ void fake_forget_held(void); /* those that were held stay so */
 
 /* As if the memory limit had killed something; wakes those who poll. */
 void fake_oom(void);
+
+/* As if a fork had been refused. */
+void fake_refuse_task(void);
 
 /* argv[0] says what a kernel does: "wait" until it is killed, "exit7", "segv",
  * "suicide" (SIGKILL by its own hand). */

@@ -90,6 +90,27 @@ static void the_limit_may_kill_a_child_and_the_kernel_lives(void **state)
     assert_int_equal(a.status.sandbox, sandbox);
 }
 
+static void refused_tasks_are_told_once_a_second(void **state)
+{
+    struct world *w = *state;
+    uint64_t sandbox = world_create(w);
+
+    world_start(w, sandbox, 1, 1, "wait");
+    fake_refuse_task();
+    world_fresh(&a);
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_TASKS_REFUSED);
+    assert_int_equal(a.tasks.sandbox, sandbox);
+    assert_int_equal(a.tasks.refused, 1);
+    assert_int_equal(a.tasks.pids_limit, 256);
+    assert_true(sessions_find(&w->launcher.sessions, sandbox)->tasks_again_ms != 0);
+    for (int i = 0; i < 100; i++)
+        fake_refuse_task();
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_TASKS_REFUSED);
+    assert_int_equal(a.tasks.refused, 101);
+}
+
 /* ---- SIGNAL ---- */
 
 static void a_signal_reaches_the_kernel(void **state)
@@ -145,6 +166,7 @@ int main(void)
         T(the_exit_of_a_kernel_is_told_with_its_code),
         T(the_exit_of_a_kernel_is_told_with_its_signal),
         T(a_kernel_that_kills_itself_did_not_run_out_of_memory),
+        T(refused_tasks_are_told_once_a_second),
         T(out_of_memory_is_told_before_the_exit_with_limit_and_peak),
         T(the_limit_may_kill_a_child_and_the_kernel_lives),
         T(a_signal_reaches_the_kernel),

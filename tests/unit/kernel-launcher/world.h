@@ -29,6 +29,7 @@ struct answer {
         struct launch_kernel_exited exited;
         struct launch_out_of_memory oom;
         struct launch_sandbox_gone gone;
+        struct launch_tasks_refused tasks;
     };
     int fds[MSG_FDS_MAX];
     uint8_t bytes[MSG_MAX]; /* what the views point into */

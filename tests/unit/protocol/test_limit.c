@@ -50,7 +50,6 @@ static void units_are_those_of_options_and_of_json(void **state)
 static void only_what_clients_may_ask_for_has_a_name(void **state)
 {
     (void)state;
-    assert_null(limit_named("shm_mb"));
     assert_null(limit_named("memory"));
     assert_null(limit_named(""));
     for (unsigned i = 0; i < LIMITS; i++) {

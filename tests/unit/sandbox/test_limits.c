@@ -100,6 +100,13 @@ static void processes_are_limited_with_eagain(void **state)
     }
     assert_int_equal(use.pids, l.pids);
     assert_int_equal(use.pids_limit, l.pids);
+    struct pollfd refusals = { sandbox_tasks_fd(b.sandbox), sandbox_tasks_events(), 0 };
+    uint64_t refused;
+    assert_int_equal(poll(&refusals, 1, BOX_TIMEOUT_MS), 1);
+    assert_int_equal(sandbox_tasks_refused(b.sandbox, &refused), 0);
+    assert_true(refused > 0);
+    box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+    assert_true(use.tasks_refused >= refused);
     box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
     box_finish(&b, &run, output, sizeof output);
     /* The killed ones are init's to reap; afterwards there is room again. */
