@@ -123,6 +123,7 @@ struct kernel {
     uint64_t drain_seq;               /* end of the log at the last look */
     uint64_t pause_ms;                /* before the next start */
     uint64_t look_ms;                 /* between looks for a foreign kernel's sockets */
+    uint64_t look_until_ms;           /* it has to have them */
     int was_ready;                    /* of the process that exited */
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */

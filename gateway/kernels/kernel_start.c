@@ -20,7 +20,8 @@ enum {
     KERNEL_NUMBER = 1, /* of the session's only kernel */
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
-    SHELL_FREE_MS = 1000, /* an adopted kernel that answers later was at work */
+    SOCKETS_MAX_MS = 120000, /* compilers at the first start are slow; for ever is no start */
+    SHELL_FREE_MS = 1000,    /* an adopted kernel that answers later was at work */
 };
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
@@ -161,10 +162,16 @@ static void look(void *arg)
 {
     struct kernel *k = arg;
     struct err e = { 0 };
+    char why[80];
     int rc = endpoints_resolve(&k->endpoints, k->run_dir_fd, &e);
 
     if (rc < 0) {
         kernel_refuse(k, e.msg);
+        return;
+    }
+    if (rc == 0 && loop_now_ms(sessions_loop(k->all)) >= k->look_until_ms) {
+        snprintf(why, sizeof why, "the kernel made no sockets within %d s", SOCKETS_MAX_MS / 1000);
+        kernel_refuse(k, why);
         return;
     }
     if (rc == 0) {
@@ -182,6 +189,7 @@ void kernel_await_sockets(struct kernel *k)
 {
     kernel_phase(k, KERNEL_OPENING);
     k->look_ms = LOOK_MS;
+    k->look_until_ms = loop_now_ms(sessions_loop(k->all)) + SOCKETS_MAX_MS;
     kernel_timer(k, k->look_ms, look);
 }
 

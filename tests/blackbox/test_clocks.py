@@ -38,7 +38,14 @@ time.sleep(0.3)
 os.kill(-1, signal.SIGSTOP)
 os.kill(os.getpid(), signal.SIGSTOP)
 """
-HOSTILE = {"swallows-interrupts": SWALLOW, "holds-the-lock-with-signals-blocked": LOCKED, "stops-everything": STOPPED}
+NEVER_BUSY = """
+kernel = get_ipython().kernel
+publish = kernel._publish_status
+kernel._publish_status = lambda state, *args, **more: state == 'busy' or publish(state, *args, **more)
+"""
+HOSTILE = {"swallows-interrupts": SWALLOW, "holds-the-lock-with-signals-blocked": LOCKED, "stops-everything": STOPPED,
+           "never-says-busy": SWALLOW}
+BEFORE = {"never-says-busy": NEVER_BUSY}
 
 
 def named(name):
@@ -60,10 +67,10 @@ def clocks():
 class Case:
     """A hostile cell: its kernel, its socket, the name of the processes that it starts."""
 
-    def __init__(self, server, code):
+    def __init__(self, server, name, code):
         self.kid = server.start_kernel("python3", limits={"cell_timeout": 0.5, "cpus": 0.5})
         self.chan = Channels(server, self.kid)
-        assert self.chan.run("kept = 1").status == "ok"
+        assert self.chan.run("kept = 1" + BEFORE.get(name, "")).status == "ok"
         self.comm = "ck" + self.kid[:8]
         self.code = code % self.comm if "%r" in code else code
 
@@ -75,7 +82,7 @@ class Case:
 @pytest.fixture(scope="module")
 def hostile(clocks):
     """All of them at once, beside the other tests: each takes the whole ladder."""
-    cases = {name: Case(clocks, code) for name, code in HOSTILE.items()}
+    cases = {name: Case(clocks, name, code) for name, code in HOSTILE.items()}
     with ThreadPoolExecutor(len(cases)) as pool:
         for case in cases.values():
             case.end = pool.submit(case.go)
@@ -178,21 +185,22 @@ def test_what_waited_behind_it_ends_too_and_says_why(limited):
 
 
 def test_the_next_gateway_goes_on_with_the_deadline(server_with):
-    s = server_with("--cell-timeout", "3", "--stdin-timeout", "2")
+    limit, after = 4 * SLOW, 3 * SLOW
+    s = server_with("--cell-timeout", str(limit), "--stdin-timeout", "2")
     kid = s.start_kernel("python3")
     c = Channels(s, kid)
     assert c.run("kept = 1").status == "ok"
     story = Story(c.start("while True: pass"))
     began = time.monotonic()
     c.until(lambda m: m["header"]["msg_type"] == "execute_input")
-    time.sleep(1)
+    time.sleep(after)
     kill_gateway(s)
     for m in drain(c):
         story.take(m)
     c = reconnect(s, kid, c.sid)
     follow(c, story)
-    assert time.monotonic() - began < 3 + LADDER
-    assert story.status == "error" and "cell stopped after 3 s" in story.err, story.err
+    assert time.monotonic() - began < after + limit, "its time did not begin anew"
+    assert story.status == "error" and f"cell stopped after {limit:g} s" in story.err, story.err
     assert c.run("kept").result == "1"
     c.close()
 
@@ -204,7 +212,7 @@ def test_no_death_of_the_gateway_keeps_a_hostile_cell_alive(server_with, name, a
     s = server_with("--cell-timeout", "2")
     kid = s.start_kernel("python3")
     c = Channels(s, kid)
-    assert c.run("kept = 1").status == "ok"
+    assert c.run("kept = 1" + BEFORE.get(name, "")).status == "ok"
     code = HOSTILE[name]
     story = Story(c.start(code % "ckgw" if "%r" in code else code))
     time.sleep(after)
@@ -357,6 +365,16 @@ def test_the_launcher_ends_a_session_that_no_gateway_ends(server_with):
     finally:
         os.kill(gateway, signal.SIGCONT)
     wait_for(lambda: not s.kernels())
+
+
+@pytest.mark.full
+def test_a_kernel_that_never_makes_its_sockets_is_given_up(server_with, kernel_path):
+    kernel_path.add("mute", ["python3", "-c", "import time; time.sleep(100000)"])
+    s = server_with("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("mute")
+    wait_for(lambda: s.kernel(kid) is None, 150 * SLOW)
+    assert "made no sockets within 120 s" in s.log()
+    wait_for(lambda: "kernel_gone" in s.log())
 
 
 @pytest.mark.full
