@@ -313,13 +313,13 @@ static void on_signalled(void *arg, uint64_t number, struct launch_answer *a)
         seats_release(k);
 }
 
-void kernel_signal(struct kernel *k, int signo)
+static void send_signal(struct kernel *k, int signo, int group)
 {
     struct launch_signal body = { .sandbox = k->session->sandbox,
                                   .kernel = 1,
                                   .generation = k->generation,
                                   .signo = (uint32_t)signo,
-                                  .group = 1 };
+                                  .group = group };
     struct err e = { 0 };
 
     if (!k->process)
@@ -329,6 +329,17 @@ void kernel_signal(struct kernel *k, int signo)
         log_warn("signal_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
     else
         k->signals++;
+}
+
+void kernel_signal(struct kernel *k, int signo)
+{
+    send_signal(k, signo, 1);
+}
+
+void kernel_ask_where(struct kernel *k)
+{
+    if (k->recipe.sockets_fd) /* it would end others */
+        send_signal(k, SIGUSR2, 0);
 }
 
 void kernel_send_interrupt(struct kernel *k)

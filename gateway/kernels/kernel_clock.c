@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "metrics.h"
 #include "seat.h"
+#include "tail.h"
 
 enum { STOPPED_MS = 2000 }; /* so late comes no look at the clocks unless we were stopped */
 
@@ -137,6 +138,16 @@ static void log_rung(const struct kernel *k, const struct query *q, const char *
              LOG_QUOTED(limit_text(k, q, limit, sizeof limit)));
 }
 
+static void tell_where(struct kernel *k, const struct query *q)
+{
+    char stack[400], text[480];
+
+    if (tail_stack(k->tail, stack, sizeof stack)[0] == '\0')
+        return;
+    snprintf(text, sizeof text, "\n[holdcell] the cell stood at %s\n", stack);
+    kernel_tell_stream(k, q->header, text);
+}
+
 /* Frees the queries: q is gone afterwards. */
 static void give_up(struct kernel *k, const struct query *q)
 {
@@ -154,8 +165,9 @@ static void give_up(struct kernel *k, const struct query *q)
     log_warn("kernel_died", "kernel=%s generation=%u principal=%s reason=\"%s\"", k->id,
              k->generation, kernel_owner(k), k->reason);
     k->overdue = 1;
-    kernel_end_runs(k, RUN_KILLED, "KernelDied", text, "restarting");
     kernel_phase(k, KERNEL_ENDING);
+    tell_where(k, q);
+    kernel_end_runs(k, RUN_KILLED, "KernelDied", text, "restarting");
     k->heartbeat = heartbeat_stop(k->heartbeat);
     kernel_note(k);
     kernel_signal(k, SIGTERM);
@@ -174,7 +186,7 @@ static int interrupt(struct kernel *k, struct query *q, uint64_t now)
 int kernel_check_clocks(struct kernel *k, uint64_t now)
 {
     uint64_t before = k->clocks_ms;
-    int to_interrupt = 0;
+    int to_interrupt = 0, ask_where = 0;
 
     k->clocks_ms = now;
     if (!has_limits(k) || k->phase != KERNEL_ALIVE)
@@ -194,7 +206,10 @@ int kernel_check_clocks(struct kernel *k, uint64_t now)
         }
         if (rung != RUNCLOCK_WAIT)
             to_interrupt |= interrupt(k, q, now);
+        ask_where |= rung == RUNCLOCK_INTERRUPT_AGAIN;
     }
+    if (ask_where)
+        kernel_ask_where(k);
     if (to_interrupt)
         kernel_send_interrupt(k);
     return 0;

@@ -149,6 +149,8 @@ int kernel_works(const struct kernel *k);
 struct activity_now kernel_now(const struct kernel *k);
 /* Signals to the process group; a failure is logged. */
 void kernel_signal(struct kernel *k, int signo);
+/* One of our runtime writes to its output where its code stands (tail_stack()). */
+void kernel_ask_where(struct kernel *k);
 /* The signal or message itself, when the kernel is ready for it. */
 void kernel_send_interrupt(struct kernel *k);
 void kernel_is_ready_now(struct kernel *k); /* it answered */

@@ -21,4 +21,9 @@ int tail_fd(const struct tail *t); /* borrowed; -1 at the end of file */
  * line, joined by " | ", printable ASCII only. Returns out. */
 const char *tail_lines(struct tail *t, unsigned lines, char *out, size_t out_n);
 
+/* Reads what is there, then writes of the last stack that Python's faulthandler wrote the
+ * outermost frame of the cell and the innermost one, printable ASCII only; "" when there is
+ * none. Nothing of it is to be believed: user code may have written it. */
+const char *tail_stack(struct tail *t, char *out, size_t out_n);
+
 #endif

@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import os
+import signal
 import sys
 import traceback
 
@@ -102,6 +103,9 @@ class KernelApp(IPKernelApp):
         log_fd = getattr(sys.stderr, "_original_stdstream_copy", None)
         if log_fd is not None:
             faulthandler.enable(file=log_fd, all_threads=False)
+            # by this signal the gateway asks where a cell stands that heeds no interrupt,
+            # before it ends the kernel; the main thread is the last one that is told
+            faulthandler.register(signal.SIGUSR2, file=log_fd, all_threads=True)
 
 
 class HandedHeartbeat(Heartbeat):
