@@ -255,31 +255,6 @@ static int unreadable(const struct kernelspecs *k, unsigned dir)
     return fd < 0 && fd != -ENOENT ? -fd : 0;
 }
 
-void kernelspecs_warn(const struct kernelspecs *k)
-{
-    char text[512];
-
-    for (unsigned i = 0; i < k->count; i++) {
-        int code = unreadable(k, i);
-        if (code != 0)
-            log_warn("kernel_path_unreadable",
-                     "dir=%s error=\"%s\" hint=\"the gateway's user must be able to list its "
-                     "kernels folder\"",
-                     log_escape(k->dirs[i], strlen(k->dirs[i]), text, sizeof text), strerror(code));
-    }
-}
-
-/* Tells a client that the name may be in a place that only the operator can open up;
- * where that is on the host is for the log. */
-static const char *not_read(const struct kernelspecs *k)
-{
-    for (unsigned i = 0; i < k->count; i++) {
-        if (unreadable(k, i) != 0)
-            return " (a directory of the kernel path could not be read: see the server's log)";
-    }
-    return "";
-}
-
 /* Names in one directory, sorted, so that two spellings of one name are decided
  * the same way each time. */
 static size_t list_names(int kernels_fd, char **out)
@@ -300,6 +275,54 @@ static size_t list_names(int kernels_fd, char **out)
     closedir(d);
     qsort(out, count, sizeof *out, by_text);
     return count;
+}
+
+/* What is there and may not be read: by its mode, or since it is a link out of the directory,
+ * which the guard does not let us follow (guard.h). */
+static void warn_of_specs(const struct kernelspecs *k, unsigned dir)
+{
+    autoclose int kernels_fd = open_kernels(k, dir);
+    autofree char **names = kernels_fd >= 0 ? xcalloc(SPECS_MAX, sizeof *names) : NULL;
+    size_t count = kernels_fd >= 0 ? list_names(kernels_fd, names) : 0;
+    char text[512], path[NAME_MAX_BYTES + 16];
+
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/kernel.json", names[i]);
+        autoclose int fd = openat(kernels_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0 && errno == EACCES)
+            log_warn("kernelspec_unreadable",
+                     "dir=%s name=%s hint=\"its kernel.json must be readable for everybody and lie "
+                     "below that directory, also when it is a link\"",
+                     log_escape(k->dirs[dir], strlen(k->dirs[dir]), text, sizeof text), names[i]);
+        free(names[i]);
+    }
+}
+
+void kernelspecs_warn(const struct kernelspecs *k)
+{
+    char text[512];
+
+    for (unsigned i = 0; i < k->count; i++) {
+        int code = unreadable(k, i);
+        if (code != 0)
+            log_warn("kernel_path_unreadable",
+                     "dir=%s error=\"%s\" hint=\"the gateway's user must be able to list its "
+                     "kernels folder\"",
+                     log_escape(k->dirs[i], strlen(k->dirs[i]), text, sizeof text), strerror(code));
+        else
+            warn_of_specs(k, i);
+    }
+}
+
+/* Tells a client that the name may be in a place that only the operator can open up;
+ * where that is on the host is for the log. */
+static const char *not_read(const struct kernelspecs *k)
+{
+    for (unsigned i = 0; i < k->count; i++) {
+        if (unreadable(k, i) != 0)
+            return " (a directory of the kernel path could not be read: see the server's log)";
+    }
+    return "";
 }
 
 struct found {

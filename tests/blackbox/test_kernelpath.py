@@ -4,7 +4,13 @@ import os
 
 import pytest
 
+from server import LIBC
+
 HINT = "could not be read"
+
+
+def landlock():
+    return LIBC.syscall(444, None, 0, 1) > 0        # landlock_create_ruleset: the ABI
 
 
 def warnings_of(server):
@@ -26,6 +32,35 @@ def test_a_directory_that_cannot_be_read_is_told_at_start_and_to_who_asks_for_an
     assert kernel_path.path not in r.json()["message"], "where it is on the host is for the log"
     # What can be read is served all the same.
     assert "python3" in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
+
+
+def test_a_kernelspec_that_is_a_link_out_of_its_directory_is_told_and_not_followed(server_with, kernel_path, tmp_path):
+    kernel_path.add("inside", ["/bin/false"])
+    kernel_path.add("linked", ["/bin/false"])
+    at = os.path.join(kernel_path.path, "kernels", "linked", "kernel.json")
+    os.chmod(tmp_path, 0o755)
+    os.rename(at, tmp_path / "elsewhere.json")
+    os.symlink(tmp_path / "elsewhere.json", at)
+    os.makedirs(os.path.join(kernel_path.path, "kernels", "near"))
+    os.symlink("../inside/kernel.json", os.path.join(kernel_path.path, "kernels", "near", "kernel.json"))
+    s = server_with("--kernel-path", kernel_path.path)
+    specs = s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
+    told = [line for line in s.log().splitlines() if "event=kernelspec_unreadable" in line]
+    if landlock():
+        assert {"inside", "near"} <= set(specs) and "linked" not in specs
+        assert len(told) == 1 and "name=linked " in told[0] and f"dir={kernel_path.path} " in told[0]
+    else:
+        assert {"inside", "near", "linked"} <= set(specs) and not told
+
+
+def test_a_directory_that_comes_later_is_found(server_with, kernel_path):
+    later = os.path.join(kernel_path.path, "later", "still")
+    s = server_with("--kernel-path", later)
+    assert "late" not in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
+    kernel_path.add("late", ["/bin/false"])
+    os.makedirs(later)
+    os.rename(os.path.join(kernel_path.path, "kernels"), os.path.join(later, "kernels"))
+    assert "late" in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
 
 
 def test_directories_that_can_be_read_or_are_absent_are_no_news(server_with, kernel_path):
