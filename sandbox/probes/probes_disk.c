@@ -1,135 +1,62 @@
-/* What homes on a disk need: a loop device over a sparse file, ext4 in it, and ids laid over it. */
+/* Homes on a disk, by the functions that make them (homes.h), and ids laid over a mount. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/loop.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
 
 #include "box.h"
 #include "err.h"
+#include "homes.h"
 #include "mountfd.h"
 #include "probes.h"
-#include "proc.h"
 
-enum { IMAGE_BYTES = 8 << 20, TRIES = 32 };
+static const struct launch_limits limits = {
+    .memory_bytes = 64 << 20,
+    .home_bytes = 4 << 20,
+    .tmp_bytes = 1 << 20,
+    .shm_bytes = 1 << 20,
+    .inodes = 64,
+    .pids = 16,
+    .cpu_millis = 1000,
+    .nofile = 64,
+};
 
-/* Without a name, in the state directory or the nearest folder above it that exists. */
-static int make_image(const char *state_dir, int *ret_fd, struct err *e)
+/* The state directory, or the nearest one above it that exists: a server would make it there. */
+static int open_nearest(const char *state_dir, int *ret_fd, struct err *e)
 {
-    char dir[PATH_MAX];
+    char path[PATH_MAX];
     int fd;
 
-    snprintf(dir, sizeof dir, "%s", state_dir);
-    while ((fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) < 0 && errno == ENOENT) {
-        char *slash = strrchr(dir, '/');
+    snprintf(path, sizeof path, "%s", state_dir);
+    while ((fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 && errno == ENOENT) {
+        char *slash = strrchr(path, '/');
 
-        if (slash == NULL || slash == dir)
+        if (slash == NULL || slash == path)
             break;
         *slash = '\0';
     }
-    autoclose int image = fd;
-    if (image < 0 || ftruncate(image, IMAGE_BYTES) < 0)
-        return err_sys(e, errno, "make a file in '%.120s'", dir);
-    *ret_fd = take_fd(&image);
-    return 0;
-}
-
-static const char *find_mkfs(void)
-{
-    static const char *const places[] = { "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4",
-                                          "/usr/bin/mkfs.ext4" };
-
-    for (unsigned i = 0; i < sizeof places / sizeof *places; i++)
-        if (access(places[i], X_OK) == 0)
-            return places[i];
-    return NULL;
-}
-
-static int make_file_system(int image_fd, struct err *e)
-{
-    const char *program = find_mkfs();
-    int status = -1;
-
-    if (program == NULL)
-        return err_set(e, ENOENT, "no mkfs.ext4 (package e2fsprogs)");
-    pid_t pid = fork();
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        /* Below the numbers that the launcher uses: not close-on-exec at 3. */
-        if (null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 &&
-            dup2(image_fd, 3) >= 0 && fcntl(3, F_SETFD, 0) >= 0)
-            execl(program, "mkfs.ext4", "-q", "-F", "/proc/self/fd/3", (char *)NULL);
-        _exit(127);
-    }
-    if (pid < 0 || proc_reap(pid, &status) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, EIO, "mkfs.ext4 failed (status %d)",
-                       WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-    return 0;
-}
-
-/* Another may take the device that was free a moment ago. Autoclear: it is free again with its
- * last user. */
-static int attach_loop(int image_fd, char ret_path[32], int *ret_fd, struct err *e)
-{
-    autoclose int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    const struct loop_config c = { .fd = (unsigned)image_fd,
-                                   .info = { .lo_flags = LO_FLAGS_AUTOCLEAR } };
-
-    if (control < 0)
-        return err_sys(e, errno, "open /dev/loop-control");
-    for (int i = 0; i < TRIES; i++) {
-        int number = ioctl(control, LOOP_CTL_GET_FREE);
-
-        if (number < 0)
-            return err_sys(e, errno, "find a free loop device");
-        snprintf(ret_path, 32, "/dev/loop%d", number);
-        autoclose int fd = open(ret_path, O_RDWR | O_CLOEXEC);
-        if (fd < 0)
-            return err_sys(e, errno, "open %s", ret_path);
-        if (ioctl(fd, LOOP_CONFIGURE, &c) == 0) {
-            *ret_fd = take_fd(&fd);
-            return 0;
-        }
-        if (errno != EBUSY)
-            return err_sys(e, errno, "set up %s", ret_path);
-    }
-    return err_set(e, EBUSY, "no loop device stays free");
-}
-
-static int mount_ext4(const char *device, int *ret_fd, struct err *e)
-{
-    autoclose int fs = fsopen("ext4", FSOPEN_CLOEXEC);
-
-    if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "source", device, 0) < 0 ||
-        fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return err_sys(e, errno, "mount ext4 from %s", device);
-    int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNTFD_DATA);
     if (fd < 0)
-        return err_sys(e, errno, "fsmount ext4");
+        return err_sys(e, errno, "open '%.120s'", path);
     *ret_fd = fd;
     return 0;
 }
 
-static int disk_mount(const struct probe_env *env, int *ret_fd, struct err *e)
+static int make_home(const struct probe_env *env, uid_t owner, int *ret_fd, int *ret_root_fd,
+                     struct err *e)
 {
-    char device[32];
-    autoclose int image = -1;
-    autoclose int loop = -1;
-    int r = make_image(env->state_dir, &image, e);
+    struct homes h = HOMES_NONE;
+    autoclose int dir = -1;
+    int r = open_nearest(env->state_dir, &dir, e);
 
     if (r == 0)
-        r = make_file_system(image, e);
+        r = homes_open(&h, dir, &limits, e);
     if (r == 0)
-        r = attach_loop(image, device, &loop, e);
-    return r < 0 ? r : mount_ext4(device, ret_fd, e);
+        r = homes_make(&h, &limits, SANDBOX_HOME_DISK, owner, 0, ret_fd, ret_root_fd, e);
+    homes_close(&h);
+    return r;
 }
 
 /* A full one says so, and no process is killed for it. */
@@ -140,7 +67,7 @@ static int fill(int mount_fd, struct err *e)
 
     if (fd < 0)
         return err_sys(e, errno, "make a file in a home on a disk");
-    for (int i = 0; i < 4 * IMAGE_BYTES / (int)sizeof block; i++)
+    for (size_t n = 0; n < 4 * limits.home_bytes; n += sizeof block)
         if (write(fd, block, sizeof block) < 0)
             return errno == ENOSPC ? 0 : err_sys(e, errno, "fill a home on a disk");
     return err_set(e, EPROTO, "a home on a disk takes more than its size");
@@ -148,11 +75,17 @@ static int fill(int mount_fd, struct err *e)
 
 int probe_disk_home(const struct probe_env *env, struct probe_result *ret, struct err *e)
 {
+    const uid_t owner = userns_host_id(env->id_base, userns_outer_user(BOX_INDEX));
     autoclose int fd = -1;
-    int r = disk_mount(env, &fd, e);
+    autoclose int root = -1;
+    int r = make_home(env, owner, &fd, &root, e);
 
     (void)ret;
-    return r < 0 ? r : fill(fd, e);
+    if (r == 0)
+        r = fill(fd, e);
+    if (root >= 0)
+        extimage_drop(root);
+    return r;
 }
 
 /* The owner of what lies there is another one through this mount. */
@@ -180,13 +113,18 @@ int probe_idmapped_mount(const struct probe_env *env, struct probe_result *ret, 
     const struct userns *u;
     struct err disk = { 0 };
     autoclose int fd = -1;
+    autoclose int root = -1;
     int r = box_userns(env, &own, &u, e);
 
     if (r == 0 && u->outer_fd < 0)
         return err_set(e, ENOTSUP, "there is no outer user namespace to take ids from");
-    if (r == 0 && disk_mount(env, &fd, &disk) < 0) {
+    if (r == 0 && make_home(env, 0, &fd, &root, &disk) < 0) {
         probe_say(ret, HOSTWALL_PRESENT, "tried on a tmpfs");
         r = mountfd_tmpfs(&t, &fd, e);
     }
-    return r < 0 ? r : lay_ids(u, fd, e);
+    if (r == 0)
+        r = lay_ids(u, fd, e);
+    if (root >= 0)
+        extimage_drop(root);
+    return r;
 }

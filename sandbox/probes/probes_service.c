@@ -81,6 +81,12 @@ struct trial {
 
 enum { KERNEL = 1, GENERATION = 1, START_MS = 20000, NAPS = 1000 };
 
+/* A test build serves without them (walls.h); doctor says what it sees in every build. */
+static int left_out(const struct probe_env *env, enum wall wall)
+{
+    return env->host != NULL && wall_is_off(wall);
+}
+
 static int trial_open(const struct probe_env *env, struct trial *t, struct err *e)
 {
     const struct sandbox_config c = {
@@ -115,16 +121,29 @@ static int trial_open(const struct probe_env *env, struct trial *t, struct err *
     return sandbox_create(host, USERNS_SESSIONS - 1, &limits, NULL, &t->sandbox, e);
 }
 
-static int start_program(struct trial *t, struct err *e)
+enum { NOT_REFUSED = 7 };
+
+static int has_landlock(const struct probe_env *env)
 {
-    static char program[] = "/usr/bin/sleep", forever[] = "3600";
-    char *argv[] = { program, forever, NULL }, *env[] = { NULL };
+    return (env->without & SANDBOX_WITHOUT_LANDLOCK) == 0 && !left_out(env, WALL_LANDLOCK);
+}
+
+/* What Landlock alone forbids: the file is its own, on a file system that is mounted for
+ * writing. */
+static char script[] = "echo x >/proc/self/comm && exit 7; exec sleep 3600",
+            no_trial[] = "exec sleep 3600";
+
+static int start_program(const struct probe_env *env, struct trial *t, struct err *e)
+{
+    static char shell[] = "/bin/sh", c[] = "-c", path[] = "PATH=/usr/bin:/bin";
+    char *argv[] = { shell, c, has_landlock(env) ? script : no_trial, NULL };
+    char *environment[] = { path, NULL };
     const struct sandbox_start start = {
         .kernel = KERNEL,
         .generation = GENERATION,
         .spec_fd = -1,
         .argv = argv,
-        .env = env,
+        .env = environment,
         .cwd = "/home/user",
         .connection_fd = t->fds[0],
         .log_fd = t->fds[1],
@@ -143,15 +162,31 @@ static int start_program(struct trial *t, struct err *e)
     return r;
 }
 
-/* From outside: what Linux says of the process. expected: of its lines, with tabs. */
-static int look_at(pid_t pid, const char *const *expected, struct err *e)
+/* Until it has got past its own trial. */
+static int await_program(const struct trial *t, int dir, struct err *e)
 {
-    char path[64], text[8192];
+    struct pollfd p = { .fd = t->kernel.pidfd, .events = POLLIN };
+    siginfo_t info = { 0 };
+    char name[32] = "";
 
-    snprintf(path, sizeof path, "/proc/%d", (int)pid);
-    autoclose int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || cgfile_read(dir, "status", text, sizeof text) < 0)
-        return err_sys(e, errno, "read the status of the program inside");
+    while (poll(&p, 1, 1) == 0)
+        if (cgfile_read(dir, "comm", name, sizeof name) == 0 && strcmp(name, "sleep\n") == 0)
+            return 0;
+    if (waitid((idtype_t)P_PIDFD, (id_t)t->kernel.pidfd, &info, WEXITED | WNOWAIT) < 0)
+        return err_sys(e, errno, "wait for the program inside");
+    if (info.si_code == CLD_EXITED && info.si_status == NOT_REFUSED)
+        return err_set(e, EPROTO, "Landlock refuses nothing inside");
+    return err_set(e, EPROTO, "the program inside ended (%d)", info.si_status);
+}
+
+/* From outside: what Linux says of the process. expected: of its lines, with tabs. */
+static int look_at(int dir, const char *file, const char *const *expected, struct err *e)
+{
+    char text[8192];
+    int r = cgfile_read(dir, file, text, sizeof text);
+
+    if (r < 0)
+        return err_sys(e, -r, "read the %s of the program inside", file);
     for (unsigned i = 0; expected[i] != NULL; i++)
         if (strstr(text, expected[i]) == NULL)
             return err_set(e, EPROTO, "the program inside is not as it should be: not '%.60s'",
@@ -159,25 +194,45 @@ static int look_at(pid_t pid, const char *const *expected, struct err *e)
     return 0;
 }
 
+static int look_at_limits(const struct probe_env *env, int dir, struct err *e)
+{
+    char text[4096];
+    unsigned long soft = 0, hard = 0;
+    int r = cgfile_read(dir, "limits", text, sizeof text);
+    const char *line = r == 0 ? strstr(text, "\nMax open files") : NULL;
+
+    if (line == NULL || sscanf(line, "\nMax open files %lu %lu", &soft, &hard) != 2)
+        return err_set(e, EPROTO, "the limits of the program inside cannot be read");
+    return hard == env->nofile ? 0
+                               : err_set(e, EPROTO, "the program inside may open %lu files, not %u",
+                                         hard, env->nofile);
+}
+
 static int look_at_program(const struct probe_env *env, const struct trial *t, struct err *e)
 {
     const uid_t id = userns_host_id(env->id_base, userns_outer_user(USERNS_SESSIONS - 1));
-    const int filtered =
-        (env->without & SANDBOX_WITHOUT_SECCOMP) == 0 && !wall_is_off(WALL_SECCOMP);
     const char *expected[6];
-    char uid[64];
+    char uid[64], path[64];
     unsigned n = 0;
 
+    snprintf(path, sizeof path, "/proc/%d", (int)t->kernel.pid);
+    autoclose int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, errno, "look at the program inside");
+    int r = await_program(t, dir, e);
+    if (r < 0)
+        return r;
     snprintf(uid, sizeof uid, "\nUid:\t%u\t%u\t%u\t%u\n", id, id, id, id);
     expected[n++] = uid;
     expected[n++] = "\nCapPrm:\t0000000000000000\n";
     expected[n++] = "\nNoNewPrivs:\t1\n";
-    if (!wall_is_off(WALL_CAPS))
+    if (!left_out(env, WALL_CAPS))
         expected[n++] = "\nCapBnd:\t0000000000000000\n";
-    if (filtered)
+    if ((env->without & SANDBOX_WITHOUT_SECCOMP) == 0 && !left_out(env, WALL_SECCOMP))
         expected[n++] = "\nSeccomp:\t2\n";
     expected[n] = NULL;
-    return look_at(t->kernel.pid, expected, e);
+    r = look_at(dir, "status", expected, e);
+    return r < 0 || left_out(env, WALL_FDS) ? r : look_at_limits(env, dir, e);
 }
 
 static int trial_close(struct trial *t, int verdict, struct err *e)
@@ -208,7 +263,7 @@ int probe_sandbox(const struct probe_env *env, struct probe_result *ret, struct 
 
     (void)ret;
     if (r == 0)
-        r = start_program(&t, e);
+        r = start_program(env, &t, e);
     if (r == 0)
         r = look_at_program(env, &t, e);
     return trial_close(&t, r, e);

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "box.h"
 #include "err.h"
@@ -48,11 +49,11 @@ static int open_in_overlay(const struct layers *l, int *ret_fd, struct err *e)
 
 int probe_overlay(const struct probe_env *env, struct probe_result *ret, struct err *e)
 {
-    struct layers own;
+    struct layers mine;
     const struct layers *l;
     autoclose int a = -1;
     autoclose int b = -1;
-    int r = box_layers(env, &own, &l, e);
+    int r = box_layers(env, &mine, &l, e);
 
     (void)ret;
     if (r == 0)
@@ -158,6 +159,16 @@ int probe_proc(const struct probe_env *env, struct probe_result *ret, struct err
 
 /* ---- the whole tree ---- */
 
+/* Where a session has file systems of its own; on the host others are there. */
+static const char *const own[] = { "/", "/usr", "/etc", "/tmp", "/dev", "/dev/shm", "/proc" };
+
+enum { OWN = sizeof own / sizeof *own };
+
+struct tree {
+    struct mounts mounts;
+    dev_t host[OWN];
+};
+
 static int with_tree(const struct probe_env *env, box_inside *inside, struct err *e)
 {
     const struct sandbox_files files = { .home = SANDBOX_HOME_MEMORY };
@@ -167,21 +178,63 @@ static int with_tree(const struct probe_env *env, box_inside *inside, struct err
         .init_id = userns_host_id(env->id_base, userns_outer_init(BOX_INDEX)),
         .user_id = userns_host_id(env->id_base, userns_outer_user(BOX_INDEX)),
     };
-    struct mounts m;
-    struct layers own;
-    int r = box_layers(env, &own, &plan.layers, e);
+    struct tree t;
+    struct layers mine;
+    struct stat st;
+    int r = box_layers(env, &mine, &plan.layers, e);
 
+    for (unsigned i = 0; i < OWN; i++)
+        t.host[i] = stat(own[i], &st) == 0 ? st.st_dev : 0;
     if (r == 0)
-        r = mounts_new(&plan, &m, e);
-    return r < 0 ? r : box_run(env, inside, NULL, &m, e);
+        r = mounts_new(&plan, &t.mounts, e);
+    return r < 0 ? r : box_run(env, inside, NULL, &t, e);
+}
+
+static int look_at_devices(const struct tree *t, struct err *e)
+{
+    struct stat st;
+
+    for (unsigned i = 0; i < OWN; i++) {
+        if (stat(own[i], &st) < 0)
+            return err_sys(e, errno, "look at %s inside", own[i]);
+        if (st.st_dev == t->host[i])
+            return err_set(e, EPROTO, "%s inside is the host's", own[i]);
+    }
+    return 0;
+}
+
+static int look_at_sizes(struct err *e)
+{
+    enum { OURS = 4 }; /* folders that we put there count for nothing */
+    const struct {
+        const char *path;
+        uint64_t bytes;
+    } all[] = { { "/home/user", limits.home_bytes },
+                { "/tmp", limits.tmp_bytes },
+                { "/dev/shm", limits.shm_bytes } };
+    struct statfs fs;
+
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        if (statfs(all[i].path, &fs) < 0)
+            return err_sys(e, errno, "look at the size of %s", all[i].path);
+        if ((uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize > all[i].bytes ||
+            fs.f_files > limits.inodes + OURS)
+            return err_set(e, EPROTO, "%s has no limit", all[i].path);
+    }
+    return 0;
 }
 
 static int root_inside(void *arg, int channel_fd, struct err *e)
 {
+    const struct tree *t = arg;
     struct stat st;
 
     (void)channel_fd;
-    int r = mounts_enter(arg, e);
+    int r = mounts_enter(&t->mounts, e);
+    if (r == 0)
+        r = look_at_devices(t, e);
+    if (r == 0)
+        r = look_at_sizes(e);
     if (r < 0)
         return r;
     if (stat("/run/holdcell", &st) == 0 || stat("/sys", &st) == 0 || stat("/root", &st) == 0)
@@ -201,8 +254,10 @@ int probe_own_root(const struct probe_env *env, struct probe_result *ret, struct
 
 static int namespaces_inside(void *arg, int channel_fd, struct err *e)
 {
+    const struct tree *t = arg;
+
     (void)channel_fd;
-    int r = mounts_enter(arg, e);
+    int r = mounts_enter(&t->mounts, e);
     if (r < 0)
         return r;
     if (unshare(CLONE_NEWUSER) == 0)

@@ -1,4 +1,4 @@
-# what: attacks get through when the walls that hold them are left out (a test build)
+# what: attacks get through when the walls that hold them are left out (a test build), and doctor misses those
 # tier: full
 # timeout: 2400
 . "$(dirname "$0")/lib.sh"
@@ -44,4 +44,33 @@ expect HELD "" "$all"
 while read -r walls ids; do
     expect BROKEN "$walls" "${ids// /,}"
 done < <(grep -v '^#' tests/attacks/walls.txt)
+# doctor, which is told of none of it, misses the same walls.
+diagnosed() {
+    local walls=$1 want=$2 got
+    got=$(HOLDCELL_TEST_WITHOUT=$walls "$HOLDCELL_BIN" doctor --json 2>/dev/null | "$python" -c 'import json, sys
+print(",".join(json.load(sys.stdin)["refused"]))')
+    echo "== doctor without ${walls:-any}: '$got'"
+    if [ "$got" = "$want" ]; then passed=$((passed + 1)); else
+        echo "doctor without ${walls:-any} must say '$want'"
+        failed=$((failed + 1))
+    fi
+}
+
+diagnosed "" ""
+while read -r walls want; do diagnosed "$walls" "$want"; done <<'END'
+seccomp,daemons sandbox
+landlock sandbox
+caps sandbox
+fds sandbox
+netns network-namespace
+ipcns ipc-namespace
+userns no-user-namespaces-inside
+root own-root
+overlay own-root
+disk own-root
+procmask proc
+memory memory-limit
+pids pids-limit
+cpu cpu-limit
+END
 counts $passed $failed 0
