@@ -3,12 +3,15 @@
 #
 # The product in a stock Debian 12 guest: kernel 6.1, cgroup v2 alone, Landlock ABI 2.
 # Runs the black-box tests marked `guest` there (tests/blackbox/test_guest.py is for
-# the guest only), and once the unit tests of init (tests/suites/65-guest.sh has those
-# of the sandbox).
+# the guest only), and once each: the unit tests of init (tests/suites/65-guest.sh has
+# those of the sandbox), and the attack battery, as far as the kernel decides it.
 #   --init direct|systemd  one way to boot (default: both, one after the other):
 #                          direct   the server in a plain group, its own at the root
 #                          systemd  each server in a scope with Delegate=yes
 #   --no-units             without the unit tests (they run in the first guest)
+#   --no-attacks           without the battery (it runs in the last guest)
+#   --attacks IDS          of the battery (default: FS,PC,NE,PR,LK,XS,RS)
+#   --no-blackbox          without the black-box tests
 #   --results DIR          JUnit files and the guests' kernel logs go there
 #   --memory MIB           of the guest (default 3072)
 #   -- ...                 instead of `-m guest`, from tests/blackbox: -k oom, test_walls.py ...
@@ -20,20 +23,23 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 . scripts/common.sh
 export PYTHONDONTWRITEBYTECODE=1 # bytecode written into the environment would change its disk
 
-inits=() units=1 results= memory=3072
+inits=() units=1 results= memory=3072 attacks=FS,PC,NE,PR,LK,XS,RS blackbox=1
 while [ $# -gt 0 ]; do
     case $1 in
     --init) inits+=("${2:?--init needs direct or systemd}"); shift 2 ;;
     --no-units) units=; shift ;;
+    --no-attacks) attacks=; shift ;;
+    --attacks) attacks=${2:?--attacks needs ids or their beginnings}; shift 2 ;;
+    --no-blackbox) blackbox=; shift ;;
     --results) results=${2:?--results needs a folder}; shift 2 ;;
     --memory) memory=${2:?--memory needs a number}; shift 2 ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,18p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     *) echo "vm.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
     esac
 done
 [ ${#inits[@]} -gt 0 ] || inits=(direct systemd)
-[ $# -gt 0 ] || set -- -m guest
+[ $# -gt 0 ] || [ -z "$blackbox" ] || set -- -m guest
 
 build=$ROOT/build/release
 runtime=$(realpath "${HOLDCELL_RUNTIME:-$build/runtime}") && [ -x "$runtime/bin/python3" ] || fail "no runtime: run scripts/setup.sh"
@@ -53,7 +59,9 @@ mkdir -p "$tree/build/release/bin" "$tree/build/release/tests" "$tree/tests" "$t
 cp scripts/holdcell.service "$tree/scripts/"
 cp "$build"/bin/* "$tree/build/release/bin/"
 cp "$build"/tests/{zconsole,scripted-kernel,inject} "$tree/build/release/tests/"
-cp -r tests/blackbox tests/vm "$tree/tests/"
+cp -r tests/attacks tests/blackbox tests/vm "$tree/tests/"
+# No compiler there.
+cc -static -Os -s -o "$tree/build/attack-helper" tests/attacks/helper.c || fail "the attacks' helper does not compile"
 unit_programs=()
 for source in tests/unit/launcher/test_*.c; do
     unit_programs+=("$(basename "$source" .c)")
@@ -66,12 +74,13 @@ status=0
 for init in "${inits[@]}"; do
     began=$SECONDS
     # As a person would start it there: each server a unit that owns its group.
-    start_with=
+    start_with= battery=
+    [ "$init" != "${inits[-1]}" ] || battery=$attacks
     [ "$init" = direct ] || start_with="systemd-run --scope --quiet --collect --property=Delegate=yes --"
-    tests/vm/run-in-vm.sh --init "$init" --timeout 1800 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
+    tests/vm/run-in-vm.sh --init "$init" --timeout 2400 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
         --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
         --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
-        --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" \
+        --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" --env ATTACKS="$battery" \
         --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@"
     code=$?
     [ $code = 0 ] || status=1

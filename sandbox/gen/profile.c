@@ -115,6 +115,9 @@ static const struct rule common_rules[] = {
     SOCKET(AF_INET6, SOCK_DGRAM, IPPROTO_UDP),
     /* libzmq looks for interfaces and aborts on EPERM, EACCES and EAFNOSUPPORT. */
     { "socket", EOPNOTSUPP, 1, { { 0, LOW, AF_NETLINK } } },
+    /* The host's huge pages, where it has some, count as no session's memory. */
+    WHEN1("mmap", 3, MAP_HUGETLB, 0),
+    WHEN1("memfd_create", 1, MFD_HUGETLB, 0),
     PAIR(SOCK_STREAM),
     PAIR(SOCK_DGRAM),
     PAIR(SOCK_SEQPACKET),

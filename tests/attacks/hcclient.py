@@ -32,7 +32,7 @@ class Session:
     def connect(self):
         u = self.gw.wsbase + "/api/kernels/%s/channels?session_id=%s" % (self.kid, self.sid)
         hd = ["Authorization: token " + self.gw.token] if self.gw.token else []
-        self.ws = websocket.create_connection(u, header=hd, timeout=30)
+        self.ws = websocket.create_connection(u, header=hd, timeout=30 * Pace.slow)
         self.ws.settimeout(None)
         self.closed = False
         self.th = threading.Thread(target=self._read, args=(self.ws,), daemon=True); self.th.start()
@@ -83,6 +83,7 @@ class Session:
         return mid, mark
 
     def wait(self, mid, mark, timeout, stop_on_dead=True):
+        timeout *= Pace.slow
         r = Result(); t0 = time.monotonic(); i = mark; idle = False
         with self.cv:
             while True:
@@ -152,7 +153,7 @@ class Session:
 
     def foreign(self, pred, mark=0, wait=2.0):
         "first message since mark for which pred is true"
-        end = time.monotonic() + wait
+        end = time.monotonic() + wait * Pace.slow
         with self.cv:
             i = mark
             while True:
@@ -199,7 +200,7 @@ class Gateway:
         self.wsbase = "ws://%s:%d%s" % (self.host, self.port, self.prefix)
 
     def http(self, method, path, body=None, timeout=15, headers=None):
-        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout * Pace.slow)
         h = {"Content-Type": "application/json"}
         if self.token:
             h["Authorization"] = "token " + self.token
@@ -214,7 +215,7 @@ class Gateway:
             st, _, b = self.http("POST", "/api/kernels", {"name": self.kernel} if self.kernel else {}, timeout=60)
             if st in (200, 201):
                 s = Session(self, json.loads(b)["id"])
-                end = time.time() + 40
+                end = time.time() + 40 * Pace.slow
                 while time.time() < end:
                     if s.answers(10) is not None:
                         return s

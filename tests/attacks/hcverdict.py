@@ -4,6 +4,11 @@ import errno, signal
 HELD, BROKEN, CANT = "HELD", "BROKEN", "CANNOT TELL"
 
 
+class Pace:
+    "how much slower than usual the machine is (--slow): every wait for an answer is as much longer"
+    slow = 1.0
+
+
 class Verdict:
     def __init__(self, kind, why=""):
         self.kind, self.why = kind, str(why)[:300]

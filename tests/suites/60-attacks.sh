@@ -1,52 +1,44 @@
-# what: hostile cells against a session's walls
+# what: hostile cells against a session's walls: the whole battery
 # tier: quick
 # timeout: 1500
 # beside: quick
-# full adds: resource exhaustion, protocol, more of time-outs, display and in-language attacks
 . "$(dirname "$0")/lib.sh"
 
 python=$(test_python) || broken "no environment for the tests"
-limits=(--pids 128 --cpus 1 --fds 4096 --disk-mb 64 --tmp-mb 64 --inodes 4000)
-url=
-p=0 f=0 s=0
+names=() pids=()
 
-# battery NAME WORDS... - attacks on the server at $url; adds to p, f and s
-battery() {
-    local name=$1 json=$HOLDCELL_LOGS/$1.json status good bad other untold id
+# lane NAME WORDS... - a server of its own and attacks on it, in the background
+lane() {
+    local name=$1
     shift
-    HC_TOKEN=$TOKEN "$python" tests/attacks/attack.py --url "$url" --ipc --mem-mb 512 "${limits[@]}" \
-        --server-log "$server_log" --json "$json" "$@"
-    status=$?
-    # what cannot be told is counted as skipped: never as held
-    read -r good bad other <<<"$(verdicts "$json" HELD BROKEN)"
-    if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
-    # ... and as failed, unless known.txt says why it cannot be told
-    untold=$(/usr/bin/python3 - "$json" tests/attacks/known.txt <<'PYTHON'
-import json, sys
-try:
-    rows = json.load(open(sys.argv[1]))["results"]
-except (OSError, ValueError):
-    sys.exit()      # counted as a failure already
-known = {line.split()[0] for line in open(sys.argv[2]) if line.strip() and line[0] != "#"}
-for row in rows:
-    if row["verdict"] not in ("HELD", "BROKEN") and row["id"] not in known:
-        print(row["id"])
-PYTHON
-    )
-    for id in $untold; do
-        echo "$id: CANNOT TELL, and tests/attacks/known.txt does not say why"
-        bad=$((bad + 1)) other=$((other - 1))
-    done
-    p=$((p + good)) f=$((f + bad)) s=$((s + other))
+    "$python" tests/attacks/battery.py --bin "$HOLDCELL_BIN" --log "$LOGS/server-$name.log" --json "$LOGS/$name.json" \
+        --known tests/attacks/known.txt "$@" >"$LOGS/$name.log" 2>&1 &
+    names+=("$name") pids+=($!)
 }
 
-words=()
-full_tier || words=(--only FS,PC,NE,PR,LK,XS)
-start_server url --memory-mb 512 "${limits[@]}" || broken "the server did not start"
-battery attacks --but TM03,TM05 ${words[@]+"${words[@]}"}
-stop_server
+# next - waits for the lane that has been begun first
+p=0 f=0 s=0
+next() {
+    local name=${names[0]} good bad other status=0 untold
+    wait "${pids[0]}" || status=$?
+    names=("${names[@]:1}") pids=("${pids[@]:1}")
+    cat "$LOGS/$name.log"
+    # What cannot be told is never held: skipped where known.txt says why, failed elsewhere.
+    read -r good bad other <<<"$(verdicts "$LOGS/$name.json" HELD BROKEN)"
+    untold=$(grep -c 'does not say why$' "$LOGS/$name.log")
+    bad=$((bad + untold)) other=$((other - untold))
+    if [ $status != 0 ] && [ $bad = 0 ]; then bad=1; fi
+    p=$((p + good)) f=$((f + bad)) s=$((s + other))
+}
+trap 'kill "${pids[@]}" 2>/dev/null; wait; cat "$LOGS"/attacks-*.log; exit 143' TERM INT
 
+# Attacks wait more than they work. Those that take all they can get have a server of their own.
+lane attacks-resources --only RS
+lane attacks-walls --but RS,TM03,TM05
 # Deadlines would end other attacks before they have shown anything.
-start_server url --memory-mb 512 "${limits[@]}" --cell-timeout 2 --stdin-timeout 2 || broken "the server did not start"
-battery attacks-deadlines --only TM03,TM05 --cell-timeout 2 --stdin-timeout 2
+next
+lane attacks-deadlines --only TM03,TM05 --cell-timeout 2 --stdin-timeout 2 \
+    --server=--cell-timeout --server=2 --server=--stdin-timeout --server=2
+next
+next
 counts "$p" "$f" "$s"

@@ -393,6 +393,28 @@ static void useful_calls(void *arg)
            WTERMSIG(status) == SIGTERM);
 }
 
+static void huge_pages(void *arg)
+{
+    const unsigned long high = 0xbeefUL << 32;
+    const int private = MAP_PRIVATE | MAP_ANONYMOUS;
+
+    (void)arg;
+    load(SECCOMP_SESSION);
+    EXPECT(syscall(SYS_mmap, 0UL, 4096UL, 3UL, high | private, -1L, 0UL) != -1);
+    EXPECT(syscall(SYS_mmap, 0UL, 2UL << 20, 3UL, private | MAP_HUGETLB, -1L, 0UL) == -1 &&
+           errno == EPERM);
+    EXPECT(syscall(SYS_mmap, 0UL, 2UL << 20, 3UL, high | private | MAP_HUGETLB, -1L, 0UL) == -1 &&
+           errno == EPERM);
+    EXPECT(syscall(SYS_memfd_create, "m", (unsigned long)MFD_HUGETLB) == -1 && errno == EPERM);
+    EXPECT(syscall(SYS_memfd_create, "m", high | MFD_HUGETLB) == -1 && errno == EPERM);
+}
+
+static void huge_pages_of_the_host_are_refused(void **state)
+{
+    (void)state;
+    assert_child_passes(huge_pages, NULL);
+}
+
 static void memory_files_and_signals_work(void **state)
 {
     (void)state;
@@ -461,6 +483,7 @@ int main(void)
         cmocka_unit_test(attributes_of_a_process_are_on_a_short_list),
         cmocka_unit_test(fifos_can_be_made_and_devices_cannot),
         cmocka_unit_test(what_nobody_needs_is_refused),
+        cmocka_unit_test(huge_pages_of_the_host_are_refused),
         cmocka_unit_test(memory_files_and_signals_work),
 #if defined(__x86_64__)
         cmocka_unit_test(foreign_calls_kill_the_process),
