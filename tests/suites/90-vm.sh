@@ -1,6 +1,6 @@
 # what: the server in a stock Debian 12 guest (Linux 6.1, cgroup v2 alone), without and with systemd
 # tier: full
-# timeout: 4200
+# timeout: 5400
 # beside: others
 . "$(dirname "$0")/lib.sh"
 
