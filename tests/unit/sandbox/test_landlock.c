@@ -224,6 +224,68 @@ static void a_layer_that_cannot_be_entered_is_an_error(void **state)
     assert_child_passes(too_early, NULL);
 }
 
+static int result_of(int r)
+{
+    return r < 0 ? -errno : r;
+}
+
+/* What the gateway has: a directory by its descriptor, one to look at, nothing else. */
+static void alone(void *arg)
+{
+    const int abi = landlock_abi();
+    const int *outside = arg; /* port of a TCP listener; an abstract socket has its name from it */
+    struct sockaddr_in in = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)*outside),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    struct err e = { 0 };
+
+    make_tree();
+    int dir = open("/home/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const struct landlock_rule rules[] = {
+        { "", LANDLOCK_KEEP, dir },
+        { "/usr", LANDLOCK_LOOK, -1 },
+        { NULL, LANDLOCK_LOOK, -1 },
+    };
+    EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    EXPECT(landlock_enter_alone(rules, &e) == 0);
+    EXPECT(make_file("/home/user/f") == 0 && rename("/home/user/f", "/home/user/a/f") == 0);
+    EXPECT(unlink("/home/user/a/f") == 0);
+    EXPECT(open("/usr/bin/env", O_RDONLY | O_CLOEXEC) >= 0);
+    EXPECT_ERRNO(execl("/usr/bin/env", "env", (char *)NULL), EACCES);
+    EXPECT_ERRNO(open("/etc/passwd", O_RDONLY), EACCES);
+    EXPECT_ERRNO(make_file("/tmp/f"), EACCES);
+
+    int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT(result_of(connect(tcp, (struct sockaddr *)&in, sizeof in)) == (abi < 4 ? 0 : -EACCES));
+    int local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(un.sun_path + 1, sizeof un.sun_path - 1, "holdcell-test-alone-%d", *outside);
+    EXPECT(result_of(connect(local, (struct sockaddr *)&un, sizeof un)) == (abi < 6 ? 0 : -EPERM));
+    EXPECT(result_of(kill(getppid(), 0)) == (abi < 6 ? 0 : -EPERM));
+}
+
+static void who_is_alone_reaches_its_directories_and_nobody(void **state)
+{
+    struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    socklen_t n = sizeof in;
+
+    (void)state;
+    if (landlock_abi() == 0)
+        skip();
+    int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(tcp, (struct sockaddr *)&in, sizeof in), 0);
+    assert_int_equal(listen(tcp, 1), 0);
+    assert_int_equal(getsockname(tcp, (struct sockaddr *)&in, &n), 0);
+    int port = ntohs(in.sin_port), local = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(un.sun_path + 1, sizeof un.sun_path - 1, "holdcell-test-alone-%d", port);
+    assert_int_equal(bind(local, (struct sockaddr *)&un, sizeof un), 0);
+    assert_int_equal(listen(local, 1), 0);
+    assert_child_passes(alone, &port);
+    close(tcp);
+    close(local);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_session_can_do_its_work),
         cmocka_unit_test(kernels_of_a_session_reach_each_other),
         cmocka_unit_test(a_path_that_is_not_there_gets_no_right),
+        cmocka_unit_test(who_is_alone_reaches_its_directories_and_nobody),
         cmocka_unit_test(a_layer_that_cannot_be_entered_is_an_error),
     };
 
