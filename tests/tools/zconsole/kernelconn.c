@@ -18,6 +18,7 @@ struct kernelconn {
     char session[33];
     char msg_id[64]; /* of the request that is waited for */
     unsigned count;
+    char status[32]; /* that of the reply, printed when all that came before it is */
     int replied, idle, info, heard;
 };
 
@@ -201,9 +202,10 @@ static int dispatch(struct kernelconn *k, void *from, const struct jmsg *m, cons
 
         rc = jsonscan_object(m->content, &(struct jsonscan_rules){ JSONSCAN_NAN, 512 }, keys, 1,
                              &status, NULL, e);
+        if (rc == 0)
+            rc = jsonscan_string_copy(status, k->status, sizeof k->status, e);
         if (rc < 0)
             return rc;
-        print_text("reply", status);
         k->replied = 1;
     }
     return 0;
@@ -290,6 +292,7 @@ int kernelconn_finish(struct kernelconn *k, const char *answer, int timeout_ms, 
         if (zclock_mono() > end)
             return err_set(e, ETIMEDOUT, "the cell did not end");
     }
+    printf("reply: %s\n", k->status);
     return 0;
 }
 
