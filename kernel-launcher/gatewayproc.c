@@ -30,7 +30,7 @@ uint64_t gatewayproc_backoff_ms(unsigned deaths)
 
 void gatewayproc_init(struct gatewayproc *g)
 {
-    *g = (struct gatewayproc){ .pidfd = -1 };
+    *g = (struct gatewayproc){ .pidfd = -1, .pause_max_ms = UINT64_MAX };
 }
 
 static void run_child(const struct gateway_config *c, int link_fd, int status_fd, pid_t launcher)
@@ -117,7 +117,8 @@ int gatewayproc_start(struct gatewayproc *g, const struct gateway_config *c, str
 void gatewayproc_failed(struct gatewayproc *g, uint64_t now_ms)
 {
     g->deaths++;
-    g->due_ms = now_ms + gatewayproc_backoff_ms(g->deaths);
+    uint64_t pause = gatewayproc_backoff_ms(g->deaths);
+    g->due_ms = now_ms + (pause < g->pause_max_ms ? pause : g->pause_max_ms);
 }
 
 void gatewayproc_ended(struct gatewayproc *g, uint64_t now_ms)

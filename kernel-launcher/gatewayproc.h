@@ -36,10 +36,11 @@ struct gatewayproc {
     unsigned starts;   /* that succeeded, in all */
     unsigned deaths;   /* in a row, without a healthy life between */
     uint64_t started_ms;
-    uint64_t due_ms;  /* of the next start */
-    uint64_t kill_ms; /* when to kill one that closed its link but lives on; 0: no need */
-    int spoke;        /* a valid request came from one of them */
-    int inherited;    /* the sandboxes of an earlier server may be there */
+    uint64_t due_ms;       /* of the next start */
+    uint64_t kill_ms;      /* when to kill one that closed its link but lives on; 0: no need */
+    int spoke;             /* a valid request came from one of them */
+    int inherited;         /* the sandboxes of an earlier server may be there */
+    uint64_t pause_max_ms; /* between a death and the next start */
 };
 
 void gatewayproc_init(struct gatewayproc *g);

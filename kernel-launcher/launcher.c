@@ -37,6 +37,8 @@ void launcher_init(struct launcher *l, struct launcher_config *config, struct sa
     };
     sessions_init(&l->sessions, config->sessions_max);
     gatewayproc_init(&l->gateway);
+    if (config->gateway_pause_max_ms != 0)
+        l->gateway.pause_max_ms = config->gateway_pause_max_ms;
     keeper_init(&l->keeper, &config->keeper);
     l->polled_room = room_for(config->sessions_max);
     l->polled = xcalloc(l->polled_room, sizeof *l->polled);

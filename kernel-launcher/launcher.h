@@ -31,6 +31,8 @@ struct launcher_config {
     uint64_t starting_ms; /* so long after a start its memory counts as promised */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
+    uint64_t
+        gateway_pause_max_ms; /* between a gateway's death and the next start; 0: as gatewayproc.h has it */
     struct gateway_config gateway;
     struct keeper_config keeper;
 };

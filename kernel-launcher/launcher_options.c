@@ -60,6 +60,8 @@ static const struct option_spec specs[] = {
     NUMBER("disk-reserve-mb", disk_reserve_mb, 0, MIB_MAX, "disk that sessions leave free"),
     TEXT("data", data, "directories of the operator"),
     TEXT("home", home, "auto, disk or tmpfs"),
+    NUMBER("gateway-pause-max-ms", gateway_pause_max_ms, 1, 5000,
+           "for tests: longest pause between gateways"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),
 
     LIMIT_ROWS(DEFAULT) LIMIT_ROWS(MAXIMUM)

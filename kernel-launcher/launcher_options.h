@@ -28,6 +28,7 @@ struct launcher_options {
     const char *data;                            /* NULL: none */
     const char *home;                            /* NULL: auto */
     enum home_mode home_mode;                    /* what it says */
+    uint64_t gateway_pause_max_ms;               /* 0: not given */
     /* In the units of the options (limit.h). 0 for "not given": the profile's own value
      * holds, and the maximum is the default. */
     uint64_t defaults[LIMITS], maxima[LIMITS];

@@ -57,6 +57,7 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
             o->disk_reserve_mb != UINT64_MAX ? o->disk_reserve_mb << 20 : ADMISSION_DEFAULT,
         .home = { o->home_mode, o->defaults[LIMIT_DISK] != 0 },
         .starting_ms = STARTING_MS,
+        .gateway_pause_max_ms = o->gateway_pause_max_ms,
         .sessions_max = (unsigned)o->sessions_max,
         .note_fds_max = nofile() / 2,
         .gateway = {

@@ -217,6 +217,9 @@ static const uint32_t daemon_ioctls[] = {
     LOOP_CTL_GET_FREE, LOOP_CONFIGURE, _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN */,
 };
 
+/* Of setsockopt(2), where no_linger is set. */
+enum { LINGER_BLOCK = 7 };
+
 struct profile {
     const char *name;
     const char *lists[5];
@@ -224,6 +227,9 @@ struct profile {
     size_t rule_counts[4];
     const uint32_t *more_ioctls;
     size_t more_ioctl_count;
+    /* 1: no socket may be told to linger. Who closes such a one last waits until its bytes have
+     * left, and the gateway hands descriptors to the launcher. */
+    int no_linger;
 };
 
 static const struct profile profiles[] = {
@@ -232,32 +238,37 @@ static const struct profile profiles[] = {
       { child_rules, common_rules, session_rules },
       { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules) },
       NULL,
+      0,
       0 },
     { "init",
       { "session.list", "init.list" },
       { init_child_rules, common_rules, init_rules },
       { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules) },
       NULL,
+      0,
       0 },
-    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) }, NULL, 0 },
+    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) }, NULL, 0, 1 },
     { "gateway_start",
       { "gateway.list", "gateway_start.list" },
       { gateway_rules, gateway_start_rules },
       { COUNT(gateway_rules), COUNT(gateway_start_rules) },
       NULL,
-      0 },
+      0,
+      1 },
     { "launcher",
       { "session.list", "init.list", "gateway.list", "launcher.list" },
       { common_rules, init_rules, daemon_rules },
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,
-      COUNT(daemon_ioctls) },
+      COUNT(daemon_ioctls),
+      0 },
     { "supervisor",
       { "session.list", "init.list", "gateway.list", "launcher.list", "supervisor.list" },
       { common_rules, init_rules, daemon_rules },
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,
-      COUNT(daemon_ioctls) },
+      COUNT(daemon_ioctls),
+      0 },
 };
 
 const char *const *profile_names(void)
@@ -370,7 +381,24 @@ static uint32_t highest_call(void)
 #define LOAD(field)   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
 
-enum { PROLOGUE_MAX = 16 + COUNT(ioctl_requests) + COUNT(daemon_ioctls) };
+enum { PROLOGUE_MAX = 16 + LINGER_BLOCK + COUNT(ioctl_requests) + COUNT(daemon_ioctls) };
+
+/* The number is loaded, and is again at the end. */
+static size_t refuse_linger(struct sock_filter *out)
+{
+    const struct sock_filter block[LINGER_BLOCK] = {
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SCMP_SYS(setsockopt), 0, 6),
+        LOAD(args[1]),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 3),
+        LOAD(args[2]),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_LINGER, 0, 1),
+        RETURN(SECCOMP_RET_ERRNO | EPERM),
+        LOAD(nr),
+    };
+
+    memcpy(out, block, sizeof block);
+    return LINGER_BLOCK;
+}
 
 /*
  * What libseccomp cannot say, put before its program: a range of numbers, and an
@@ -383,16 +411,19 @@ static size_t prologue(const struct profile *p, struct sock_filter *out)
     const unsigned common = COUNT(ioctl_requests);
     const unsigned requests = common + (unsigned)p->more_ioctl_count;
     const unsigned ioctl_block = requests + 3;
+    const unsigned linger_block = p->no_linger ? LINGER_BLOCK : 0;
     size_t n = 0;
 
     out[n++] = (struct sock_filter)LOAD(arch);
     out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
-                                            (uint8_t)(ioctl_block + 5));
+                                            (uint8_t)(linger_block + ioctl_block + 5));
     out[n++] = (struct sock_filter)LOAD(nr);
     out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000,
-                                            (uint8_t)(ioctl_block + 3), 0);
+                                            (uint8_t)(linger_block + ioctl_block + 3), 0);
     out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, highest_call(), 0, 1);
     out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS);
+    if (p->no_linger)
+        n += refuse_linger(&out[n]);
     out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SCMP_SYS(ioctl), 0,
                                             (uint8_t)ioctl_block);
     out[n++] =

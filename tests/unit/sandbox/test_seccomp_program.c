@@ -175,6 +175,31 @@ static void the_gateway_has_no_exec_once_it_is_started(void **state)
                      SECCOMP_RET_ERRNO | EPERM);
 }
 
+/* Whoever closes a socket that lingers last waits for its bytes to leave, and descriptors go
+ * from the gateway to the launcher. */
+static void the_gateway_makes_no_socket_linger(void **state)
+{
+    (void)state;
+    static const int gateways[] = { SECCOMP_GATEWAY, SECCOMP_GATEWAY_START };
+    const uint64_t junk = 0x100000000;
+
+    for (size_t i = 0; i < sizeof gateways / sizeof gateways[0]; i++) {
+        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET, SO_LINGER),
+                         SECCOMP_RET_ERRNO | EPERM);
+        assert_int_equal(
+            verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET | junk, SO_LINGER | junk),
+            SECCOMP_RET_ERRNO | EPERM);
+        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET, SO_KEEPALIVE),
+                         SECCOMP_RET_ALLOW);
+        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, IPPROTO_TCP, SO_LINGER),
+                         SECCOMP_RET_ALLOW);
+        assert_int_equal(verdict(gateways[i], SYS_getsockopt, 5, SOL_SOCKET, SO_LINGER),
+                         SECCOMP_RET_ALLOW);
+    }
+    assert_int_equal(verdict(SECCOMP_SESSION, SYS_setsockopt, 5, SOL_SOCKET, SO_LINGER),
+                     SECCOMP_RET_ALLOW);
+}
+
 static void an_unknown_number_answers_enosys_and_a_known_one_does_not(void **state)
 {
     (void)state;
@@ -248,6 +273,7 @@ int main(void)
         cmocka_unit_test(every_profile_is_embedded),
         cmocka_unit_test(each_profile_holds_those_of_what_its_process_starts),
         cmocka_unit_test(the_gateway_has_no_exec_once_it_is_started),
+        cmocka_unit_test(the_gateway_makes_no_socket_linger),
         cmocka_unit_test(an_unknown_number_answers_enosys_and_a_known_one_does_not),
         cmocka_unit_test(the_upper_half_of_an_int_argument_changes_nothing),
         cmocka_unit_test(a_foreign_architecture_kills),
