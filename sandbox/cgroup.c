@@ -156,8 +156,6 @@ static int open_session(struct cgroup *cg, unsigned index, const struct launch_l
         in_force.memory_bytes = UINT64_C(1) << 40;
     if (wall_is_off(WALL_PIDS))
         in_force.pids = 1 << 20;
-    if (wall_is_off(WALL_CPU))
-        in_force.cpu_millis = 1 << 20;
     return b->ops->open(cg, &in_force, e);
 }
 
@@ -167,6 +165,11 @@ int cgroup_watch_tasks(struct cgroup *cg, int pids_group, struct err *e)
     if (cg->tasks_fd < 0 && errno != ENOENT)
         return err_sys(e, errno, "open pids.events");
     return 0;
+}
+
+int cgroup_limit_cpu(struct cgroup *cg, uint32_t millis, struct err *e)
+{
+    return cg->base->ops->cpu(cg, wall_is_off(WALL_CPU) ? 1 << 20 : millis, e);
 }
 
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,

@@ -33,9 +33,12 @@ int cgroup_base_open(unsigned slot, const char *parent, struct cgroup_base **ret
 struct cgroup_base *cgroup_base_close(struct cgroup_base *b);
 int cgroup_base_is_v2(const struct cgroup_base *b);
 
-/* The session's group with its limits in force, and no leaf. */
+/* The session's group with its limits in force but for the processor's share, and no leaf. */
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
                struct cgroup **ret, struct err *e) MUST_CHECK;
+/* The last one, when init is ready: while a sandbox is built the launcher waits, and on the share of a
+ * hundredth of a processor that took it most of a second. */
+int cgroup_limit_cpu(struct cgroup *cg, uint32_t millis, struct err *e) MUST_CHECK;
 /* Removes the groups, leaves first. On failure (-EBUSY: call again soon) cg stays valid for this call,
  * cgroup_kill() and cgroup_empty(). */
 int cgroup_free(struct cgroup *cg, struct err *e) MUST_CHECK;

@@ -36,6 +36,7 @@ struct cgroup_ops {
     int (*base_open)(struct cgroup_base *b, struct err *e);
     void (*base_close)(struct cgroup_base *b);
     int (*open)(struct cgroup *cg, const struct launch_limits *limits, struct err *e);
+    int (*cpu)(struct cgroup *cg, uint32_t millis, struct err *e);
     int (*place)(struct cgroup *cg, pid_t pid, struct err *e);
     int (*status)(struct cgroup *cg, int reset_peak, struct launch_status_answer *ret,
                   struct err *e);

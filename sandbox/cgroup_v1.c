@@ -101,12 +101,15 @@ static int v1_open(struct cgroup *cg, const struct launch_limits *l, struct err 
     if (r == 0)
         r = limit(cg->v1[CGPLACE_PIDS], "pids.max", l->pids, e);
     if (r == 0)
-        r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_period_us", 100000, e);
-    if (r == 0)
-        r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_quota_us", (uint64_t)l->cpu_millis * 100, e);
-    if (r == 0)
         r = cgroup_watch_tasks(cg, cg->v1[CGPLACE_PIDS], e);
     return r < 0 ? r : watch_oom(cg, e);
+}
+
+static int v1_cpu(struct cgroup *cg, uint32_t millis, struct err *e)
+{
+    int r = limit(cg->v1[CGPLACE_CPU], "cpu.cfs_period_us", 100000, e);
+
+    return r < 0 ? r : limit(cg->v1[CGPLACE_CPU], "cpu.cfs_quota_us", (uint64_t)millis * 100, e);
 }
 
 static int v1_place(struct cgroup *cg, pid_t pid, struct err *e)
@@ -177,6 +180,7 @@ const struct cgroup_ops cgroup_v1_ops = {
     .base_open = v1_base_open,
     .base_close = v1_base_close,
     .open = v1_open,
+    .cpu = v1_cpu,
     .place = v1_place,
     .status = v1_status,
     .remove = v1_remove,

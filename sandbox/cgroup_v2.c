@@ -52,10 +52,14 @@ static int set_limits(int fd, const struct launch_limits *l, const char **ret_fi
         r = cgfile_write(fd, *ret_file = "memory.oom.group", "0");
     if (r == 0)
         r = cgfile_write(fd, *ret_file = "pids.max", "%" PRIu32, l->pids);
-    if (r == 0)
-        r = cgfile_write(fd, *ret_file = "cpu.max", "%" PRIu64 " 100000",
-                         (uint64_t)l->cpu_millis * 100);
     return r;
+}
+
+static int v2_cpu(struct cgroup *cg, uint32_t millis, struct err *e)
+{
+    int r = cgfile_write(cg->fd, "cpu.max", "%" PRIu64 " 100000", (uint64_t)millis * 100);
+
+    return r < 0 ? err_sys(e, -r, "set cpu.max of cgroup '%s'", cg->name) : 0;
 }
 
 static int v2_open(struct cgroup *cg, const struct launch_limits *l, struct err *e)
@@ -152,6 +156,7 @@ const struct cgroup_ops cgroup_v2_ops = {
     .base_open = v2_base_open,
     .base_close = v2_base_close,
     .open = v2_open,
+    .cpu = v2_cpu,
     .place = v2_place,
     .status = v2_status,
     .remove = v2_remove,

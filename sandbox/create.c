@@ -183,6 +183,8 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     s->home_fd = take_fd(&d.mounts.home_fd);
     if (r == 0)
         r = bear(s, &d, e);
+    if (r == 0)
+        r = cgroup_limit_cpu(s->cgroup, limits->cpu_millis, e);
     if (r == 0) {
         s->request_fd = take_fd(&d.request[0]);
         s->run_fd = take_fd(&d.mounts.run_fd);

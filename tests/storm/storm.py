@@ -161,7 +161,7 @@ class Launcher:
                 "--memory-reserve-mb=0"] + [f"--{name}-fd={fd}" for name, fd in fds.items()]
         options = f"log_path={self.reports}/of:abort_on_error=0:exitcode=99"
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
-               "ASAN_OPTIONS": options + ":detect_leaks=0", "UBSAN_OPTIONS": options + ":print_stacktrace=1"}
+               "ASAN_OPTIONS": options + ":detect_leaks=0:quarantine_size_mb=16", "UBSAN_OPTIONS": options + ":print_stacktrace=1"}
         self.log_path = os.path.join(self.dir, "log")
         with open(self.log_path, "wb") as log:
             self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
@@ -223,8 +223,12 @@ class Launcher:
     def close(self, keep):
         self.silent.end()
         if self.proc.poll() is None:
-            self.proc.kill()
-            self.proc.wait()
+            self.proc.terminate()
+            try:
+                self.proc.wait(30)
+            except subprocess.TimeoutExpired:
+                self.proc.kill()
+                self.proc.wait()
         self.listener.close()
         self.lock.close()
         self.page.close()
@@ -305,6 +309,7 @@ def main():
     parser.add_argument("--replay")
     a = parser.parse_args()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     seed = a.seed if a.seed is not None else int.from_bytes(os.urandom(6), "little")
     runs = [(seed, a.lives)]
     if a.replay:

@@ -146,7 +146,8 @@ int handle_any(struct peer *p)
     case 12:
         return fcntl(GATEWAY_LISTEN_FD, F_DUPFD_CLOEXEC, 3);
     case 13:
-        return fcntl(p->fd, F_DUPFD_CLOEXEC, 3); /* the link within itself */
+        p->nested = 1;
+        return fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
     case 14:
         return epoll_create1(EPOLL_CLOEXEC);
     case 15:

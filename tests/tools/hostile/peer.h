@@ -38,7 +38,8 @@ struct answer {
 
 struct peer {
     int fd;
-    int dead; /* the link is closed: the launcher is about to kill us */
+    int nested; /* the link itself was sent as a descriptor: its end is not seen when we close ours */
+    int dead;   /* the link is closed: the launcher is about to kill us */
     uint64_t seed, life;
     uint64_t request; /* last number used */
     struct {
