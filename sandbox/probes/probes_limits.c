@@ -59,6 +59,8 @@ static int group_open(const struct probe_env *env, struct group *g, struct err *
         return r;
     g->base = env->host != NULL ? env->host->cgroups : g->own;
     r = cgroup_new(g->base, USERNS_SESSIONS - 1, &small, &g->cg, e);
+    if (r == 0)
+        r = cgroup_limit_cpu(g->cg, CPU_MILLIS, e);
     return r < 0 ? r : cgroup_leaf_new(g->cg, leaf_name, &g->leaf_fd, e);
 }
 

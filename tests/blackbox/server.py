@@ -19,7 +19,7 @@ TOKEN = "bl4ckb0x-t0ken"
 SLOW = float(os.environ.get("HOLDCELL_SLOW", "1"))      # an emulated machine is slower
 DEADLINE = 60 * SLOW    # seconds for anything that should take one
 # Variables of the test runner, which are no options of the server: it would warn of them.
-OURS = ["HOLDCELL_" + name for name in ("BIN", "GUEST", "KEEP", "KILLS", "LOGS", "NO_SETUP", "ROOT", "SLOW", "START_WITH", "TIER")]
+OURS = ["HOLDCELL_" + name for name in ("BIN", "GUEST", "KEEP", "KILLS", "LOGS", "NO_SETUP", "ROOT", "SLOW", "START_WITH", "TIER", "CYCLES", "SEED")]
 START_WITH = shlex.split(os.environ.get("HOLDCELL_START_WITH", ""))     # must exec the server in its own place
 
 

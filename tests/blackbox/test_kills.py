@@ -155,7 +155,7 @@ class Storm:
         now.update(
             host_mounts=sum(s.state in line for line in read("/proc/self/mountinfo").splitlines()),
             loops=sum(s.state in read(f) for f in glob.glob("/sys/block/loop*/loop/backing_file")),
-            ours=len(uids_of_slot(slot)), slot=slot)
+            ours=len(uids_of_slot(slot)))
         return now
 
 
@@ -178,7 +178,7 @@ def test_sessions_whose_server_is_killed_anywhere_leave_nothing(kernel_path, cyc
 
         def back():
             now = storm.counters()
-            return all(now[k] <= before[k] + (2 if k.endswith("_fds") else 0) for k in before if k != "slot")
+            return all(now[k] <= before[k] + (2 if k.endswith("_fds") else 0) for k in before)
         for i in range(cycles):
             try:
                 storm.cycle()
@@ -191,9 +191,8 @@ def test_sessions_whose_server_is_killed_anywhere_leave_nothing(kernel_path, cyc
                     wait_for(back)
                 except AssertionError:
                     raise AssertionError(f"cycle {i}: before {before}\nnow    {storm.counters()}") from None
-                assert storm.counters()["slot"] == before["slot"]
-        print("killed:", dict(sorted(storm.killed.items())))
-        slot = before["slot"]
+                print(f"{i + 1} cycles, killed:", dict(sorted(storm.killed.items())), flush=True)
+        slot = s.slot()                         # not the first one, where another server was quicker
         assert s.stop() == 0                    # holding no kernel, it keeps nothing
         wait_for(lambda: not uids_of_slot(slot))
         assert cgroups_of(slot) == []

@@ -1,4 +1,6 @@
 /* The limits hold from the first instruction on, each with the errno that a program expects. */
+#include <glob.h>
+
 #include "boxtest.h"
 
 #include <sys/prctl.h>
@@ -160,6 +162,48 @@ static void files_are_limited_in_number(void **state)
     box_close(&b);
 }
 
+/* The number behind a word of the session's cpu.stat, wherever the controller is. */
+static unsigned long throttled(void)
+{
+    static const char *const trees[] = { "cpu", "cpu,cpuacct", "" };
+    unsigned long value = 0;
+
+    for (unsigned i = 0; i < sizeof trees / sizeof *trees; i++) {
+        char path[96], line[128];
+        glob_t found;
+
+        snprintf(path, sizeof path, "/sys/fs/cgroup/%s/holdcell-%u/s/*/cpu.stat", trees[i],
+                 box_slot());
+        if (glob(path, 0, NULL, &found) != 0)
+            continue;
+        assert_int_equal(found.gl_pathc, 1);
+        FILE *f = fopen(found.gl_pathv[0], "re");
+        assert_non_null(f);
+        while (fgets(line, sizeof line, f) != NULL)
+            if (sscanf(line, "nr_throttled %lu", &value) == 1)
+                i = sizeof trees / sizeof *trees;
+        fclose(f);
+        globfree(&found);
+    }
+    return value;
+}
+
+/* The launcher waits for it: at a hundredth of a processor that would be long. */
+static void a_sandbox_is_built_before_its_share_of_the_processor_counts(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    l.cpu_millis = 10;
+    box_open(&b, &l);
+    assert_int_equal(throttled(), 0);
+    box_shell(&b, "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done", output, sizeof output);
+    assert_int_not_equal(throttled(), 0); /* it counts now, and this test sees it */
+    box_close(&b);
+}
+
 static void processor_time_is_limited(void **state)
 {
     (void)state;
@@ -316,6 +360,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(processes_are_limited_with_eagain),
         cmocka_unit_test(full_file_systems_say_so_instead_of_killing),
         cmocka_unit_test(files_are_limited_in_number),
+        cmocka_unit_test(a_sandbox_is_built_before_its_share_of_the_processor_counts),
         cmocka_unit_test(processor_time_is_limited),
         cmocka_unit_test(the_peak_starts_anew_where_the_kernel_can),
         cmocka_unit_test(everything_dies_with_the_launcher),
