@@ -84,6 +84,9 @@ char **launcher_args(const struct serve_options *o, const struct launcher_contex
         add(&a, "--more-listen-fd=11");
         add(&a, "--more-listen-count=%u", c->more_listen_count);
     }
+    if (o->workspaces != NULL)
+        add(&a, "--workspaces=%s", o->workspaces);
+    add_number(&a, "workspace-mb", o->workspace_mb);
     if (c->data != NULL)
         add(&a, "--data=%s", c->data);
     if (o->audit_log != NULL)

@@ -150,6 +150,9 @@ static const struct option_spec specs[] = {
            "disk that homes leave free below --state-dir (1024, or 5 %)"),
     { "data", "NAME=/PATH", OPTION_LIST, offsetof(struct serve_options, data), 0, 0,
       "read-only directory of sessions, /data/NAME; again for more" },
+    TEXT("workspaces", "DIR", workspaces,
+         "lasting /home/user/work of each principal, images in DIR"),
+    NUMBER("workspace-mb", "MIB", workspace_mb, 1, 1 << 24, "size of each, when it is made (1024)"),
     TEXT("on-exit", "WORD", on_exit,
          "kernels when the server ends: stop, or keep for the next one (stop)"),
 
@@ -282,6 +285,11 @@ static int check_values(const struct option_reader *r, const struct serve_option
                        (unsigned long long)o->prespawn, (unsigned long long)o->max_kernels);
     if (o->state_dir != NULL && o->state_dir[0] == '\0')
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
+    if (o->workspace_mb != SERVE_UNSET && o->workspaces == NULL)
+        return err_set(e, EINVAL, "option --workspace-mb needs --workspaces");
+    if (o->workspaces != NULL && o->workspaces[0] != '/')
+        return err_set(e, EINVAL, "option --workspaces: '%.80s' is no absolute path",
+                       o->workspaces);
     return check_identity(o, e);
 }
 
@@ -325,6 +333,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .limits = { [0 ... LIMITS - 1] = SERVE_UNSET },
         .memory_reserve_mb = SERVE_UNSET,
         .disk_reserve_mb = SERVE_UNSET,
+        .workspace_mb = SERVE_UNSET,
         .on_exit = "stop",
     };
     ret->storage = copy_arguments(argc, argv);

@@ -47,6 +47,8 @@ struct serve_options {
     uint64_t memory_reserve_mb, disk_reserve_mb; /* SERVE_UNSET: by the host */
     const char *home;                            /* NULL: auto */
     struct option_list data;                     /* NAME=PATH */
+    const char *workspaces;                      /* NULL: none */
+    uint64_t workspace_mb;                       /* SERVE_UNSET */
     int metrics_open, audit_required;
     const char *audit_log;
     const char *log_format, *log_level, *access_log; /* NULL: text, info, auto */

@@ -89,6 +89,7 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "max-lifetime-ms", o->max_lifetime_ms },
         { "prespawn", o->prespawn > 0 ? o->prespawn : SERVE_UNSET },
         { "orphan-timeout", o->orphan_timeout_s },
+        { "workspace-mb", o->workspace_mb },
         { "kernel-info-timeout-ms", o->kernel_info_timeout_ms },
         { "iopub-msg-rate", o->iopub_msg_rate },
         { "iopub-data-rate", o->iopub_data_rate },

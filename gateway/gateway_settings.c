@@ -100,6 +100,11 @@ static int read_maxima(struct view blob, struct principals_maxima *ret, struct e
         return rc;
     ret->max_kernels = kernels < 1000000 ? (unsigned)kernels : 1000000;
     ret->data = settings_text(blob, "data", NULL);
+    uint64_t workspace_mb;
+    rc = settings_number(blob, "workspace-mb", LAUNCH_WORKSPACE_MB, &workspace_mb, e);
+    if (rc < 0)
+        return rc;
+    ret->workspace_bytes = workspace_mb << 20;
     return 0;
 }
 

@@ -22,6 +22,8 @@ struct launcher_config {
     const char *kernel_path; /* ':'-list */
     const char *audit_log;   /* path; NULL: none */
     const char *data;        /* namedpath.h; NULL: none */
+    const char *workspaces;  /* path; NULL: none */
+    uint64_t workspace_bytes;
     struct launch_limits defaults, maxima;
     uint64_t deadline_max_ms; /* from now */
     uint64_t start_max_ms;    /* from START_KERNEL to exec */

@@ -58,6 +58,8 @@ static const struct option_spec specs[] = {
     NUMBER("max-sessions", sessions_max, 1, SESSION_INDEX_MAX, "most sandboxes at a time"),
     NUMBER("memory-reserve-mb", memory_reserve_mb, 0, MIB_MAX, "memory that sessions leave free"),
     NUMBER("disk-reserve-mb", disk_reserve_mb, 0, MIB_MAX, "disk that sessions leave free"),
+    TEXT("workspaces", workspaces, "directory of the principals' workspaces"),
+    NUMBER("workspace-mb", workspace_mb, 1, MIB_MAX, "size of a workspace, at most"),
     TEXT("data", data, "directories of the operator"),
     TEXT("home", home, "auto, disk or tmpfs"),
     NUMBER("gateway-pause-max-ms", gateway_pause_max_ms, 1, 5000,
@@ -72,6 +74,7 @@ int launcher_options_read(int argc, char **argv, struct launcher_options *ret, s
     struct launcher_options o = { .sessions_max = 1024,
                                   .memory_reserve_mb = UINT64_MAX,
                                   .disk_reserve_mb = UINT64_MAX,
+                                  .workspace_mb = LAUNCH_WORKSPACE_MB,
                                   .deadline_max_s = 30 * 24 * 3600,
                                   .level = LOGLINE_INFO };
     int rc = options_parse(specs, sizeof specs / sizeof specs[0], argc, argv, &o, NULL, e);

@@ -25,10 +25,11 @@ struct launcher_options {
     uint64_t state_fd, slot_fd, state_dir_fd, control_fd; /* 0: none (keeper.h) */
     uint64_t sessions_max, deadline_max_s;
     uint64_t memory_reserve_mb, disk_reserve_mb; /* UINT64_MAX: not given */
-    const char *data;                            /* NULL: none */
-    const char *home;                            /* NULL: auto */
-    enum home_mode home_mode;                    /* what it says */
-    uint64_t gateway_pause_max_ms;               /* 0: not given */
+    const char *data, *workspaces;               /* NULL: none */
+    uint64_t workspace_mb;
+    const char *home;              /* NULL: auto */
+    enum home_mode home_mode;      /* what it says */
+    uint64_t gateway_pause_max_ms; /* 0: not given */
     /* In the units of the options (limit.h). 0 for "not given": the profile's own value
      * holds, and the maximum is the default. */
     uint64_t defaults[LIMITS], maxima[LIMITS];

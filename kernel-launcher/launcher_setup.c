@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "err.h"
 #include "hostids.h"
@@ -49,6 +50,8 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
         .kernel_path = o->kernel_path,
         .audit_log = o->audit_log,
         .data = o->data,
+        .workspaces = o->workspaces,
+        .workspace_bytes = o->workspace_mb << 20,
         .deadline_max_ms = o->deadline_max_s * 1000,
         .start_max_ms = START_MAX_MS,
         .memory_reserve = o->memory_reserve_mb != UINT64_MAX ? o->memory_reserve_mb << 20
@@ -122,6 +125,21 @@ static int setup_homes(struct launcher_config *c, struct sandbox_host *host, str
     return 0;
 }
 
+static int setup_workspaces(const struct launcher_config *c, struct sandbox_host *host,
+                            struct err *e)
+{
+    struct statvfs fs;
+    uint64_t total = UINT64_MAX;
+
+    if (c->workspaces == NULL)
+        return 0;
+    if (statvfs(c->workspaces, &fs) == 0)
+        total = (uint64_t)fs.f_blocks * fs.f_frsize;
+    int rc = sandbox_host_workspaces(host, c->workspaces,
+                                     admission_disk_reserve(c->disk_reserve, total), e);
+    return rc < 0 ? err_wrap(e, "option --workspaces") : 0;
+}
+
 int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host, struct err *e)
 {
     int rc = setup_homes(c, host, e);
@@ -131,7 +149,7 @@ int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host, s
         if (rc < 0)
             err_wrap(e, "option --data");
     }
-    return rc;
+    return rc < 0 ? rc : setup_workspaces(c, host, e);
 }
 
 void launcher_setup_close(struct launcher_config *c)

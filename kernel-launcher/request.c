@@ -121,15 +121,53 @@ static int choose_data(struct request *r, struct sandbox_files *files, struct er
     return 0;
 }
 
+/* As the gateway's principals are called: never a path, never hidden. */
+static int is_principal(struct view name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        int c = name.p[i];
+        int alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (!alnum && (i == 0 || memchr("._-@+", c, 5) == NULL))
+            return 0;
+    }
+    return name.n > 0;
+}
+
+/* name: room for the copy that files borrows. */
+static int choose_workspace(struct request *r, struct sandbox_files *files,
+                            char name[LAUNCH_PRINCIPAL_MAX + 1], struct err *e)
+{
+    const struct launch_create *m = &r->body.create;
+    const struct launcher_config *c = r->launcher->config;
+
+    if (c->workspaces == NULL || m->principal.n == 0)
+        return 0;
+    if (!is_principal(m->principal))
+        return err_set(e, HC_EPARSE, "the name of a principal");
+    if (m->workspace_bytes > c->workspace_bytes)
+        return err_set(e, HC_ELIMIT,
+                       "a workspace of %" PRIu64 " bytes is above the maximum, %" PRIu64,
+                       m->workspace_bytes, c->workspace_bytes);
+    memcpy(name, m->principal.p, m->principal.n);
+    name[m->principal.n] = '\0';
+    files->workspace = name;
+    files->workspace_bytes = m->workspace_bytes != 0 ? m->workspace_bytes : c->workspace_bytes;
+    return 0;
+}
+
 static int create(struct request *r, struct err *e)
 {
     struct launcher *l = r->launcher;
     struct launch_created made = { 0 };
     struct sandbox_files files = { 0 };
+    char workspace[LAUNCH_PRINCIPAL_MAX + 1];
 
     if (!view_equals(r->body.create.profile, "default"))
         return err_set(e, ENOENT, "no such profile");
     int rc = choose_data(r, &files, e);
+    if (rc == 0)
+        rc = choose_workspace(r, &files, workspace, e);
     if (rc == 0)
         rc = admit(r, &made.limits, &files, e);
     if (rc < 0)

@@ -13,6 +13,8 @@ static const struct msg_field create_fields[] = {
     LIMITS(launch_create),
     U32_UPTO(launch_create, data_all, 1),
     BLOB(launch_create, data, LAUNCH_DATA_MAX),
+    TEXT(launch_create, principal, LAUNCH_PRINCIPAL_MAX),
+    U64(launch_create, workspace_bytes),
 };
 static const struct msg_field created_fields[] = {
     U64(launch_created, sandbox),

@@ -54,7 +54,8 @@ enum {
     LAUNCH_STRINGS_MAX = 1024, /* arguments, or environment entries */
     LAUNCH_NOTE_MAX = 64 * 1024,
     LAUNCH_TEXT_MAX = 1024,
-    LAUNCH_KERNELS_MAX = 16,   /* kernels of one session */
+    LAUNCH_KERNELS_MAX = 16, /* kernels of one session */
+    LAUNCH_PRINCIPAL_MAX = 63,
     LAUNCH_DATA_MAX = 32 * 33, /* bytes of all names of data directories with their NULs */
 };
 
@@ -85,6 +86,8 @@ struct launch_limits {
         .nofile = 4096,                    \
     })
 
+enum { LAUNCH_WORKSPACE_MB = 1024 }; /* of a workspace, without options */
+
 /* Of a home in memory. */
 #define LAUNCH_HOME_MEMORY_DEFAULT (UINT64_C(512) << 20)
 
@@ -93,6 +96,10 @@ struct launch_create {
     struct launch_limits limits;
     uint32_t data_all; /* 1: every directory that the operator gives (/data/NAME) */
     struct view data;  /* strings: else those of these names; ENOENT when there is none of one */
+    /* Whose workspace it gets, where the launcher has them; "": nobody's. A name as those of
+     * principals are. The quota counts when the workspace is made: 0 is the launcher's own, and its most. */
+    struct view principal;
+    uint64_t workspace_bytes;
 };
 /* Descriptors of the answer: O_PATH of the session's run folder, init's socket (initmsg.h). */
 struct launch_created {

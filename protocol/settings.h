@@ -40,6 +40,7 @@
  *   on-exit                 stop | keep
  *   home                    auto | disk | tmpfs
  *   data                    comma list: names of the operator's directories
+ *   workspace-mb            number: most that a principal's workspace may have
  */
 #ifndef HC_SETTINGS_H
 #define HC_SETTINGS_H

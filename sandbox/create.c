@@ -41,10 +41,22 @@ static void delivery_close(struct delivery *d)
     }
 }
 
-static int delivery_open(const struct sandbox *s, const struct sandbox_files *files,
-                         struct delivery *d, struct err *e)
+static int take_workspace(struct sandbox *s, const struct sandbox_files *files, int *ret_fd,
+                          struct err *e)
+{
+    if (files->workspace == NULL)
+        return 0;
+    s->workspace_bytes = files->workspace_bytes;
+    return workspaces_take(&s->host->workspaces, files->workspace, files->workspace_bytes,
+                           sandbox_user_id(s), &s->workspace, ret_fd, e);
+}
+
+static int delivery_open(struct sandbox *s, const struct sandbox_files *files, struct delivery *d,
+                         struct err *e)
 {
     struct sandbox_host *h = s->host;
+    autoclose int workspace_fd = -1;
+    int r = take_workspace(s, files, &workspace_fd, e);
     const struct mounts_plan plan = {
         .layers = &h->layers,
         .homes = &h->homes,
@@ -53,8 +65,10 @@ static int delivery_open(const struct sandbox *s, const struct sandbox_files *fi
         .files = files,
         .init_id = userns_host_id(h->userns.id_base, userns_outer_init(s->index)),
         .user_id = sandbox_user_id(s),
+        .workspace_fd = &workspace_fd,
     };
-    int r = mounts_new(&plan, &d->mounts, e);
+    if (r == 0)
+        r = mounts_new(&plan, &d->mounts, e);
 
     if (r < 0)
         return r;
@@ -103,8 +117,7 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 {
     struct birth b = {
         .mounts = &d->mounts,
-        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(&s->limits), 0,
-                   s->host->without },
+        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(s), 0, s->host->without },
         .init_fd = s->host->init_fd,
         .request_fd = d->request[1],
         .ready_fd = d->ready[1],

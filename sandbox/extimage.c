@@ -22,7 +22,8 @@ enum {
     GROUP = 32768, /* blocks: what one block's bitmap describes */
     INODE = 256,
     RESERVED_INODES = 11, /* ten of ext4's own, and our outputs/ */
-    JOURNAL = 4096,       /* blocks, the most that mkfs makes below 1 GiB */
+    JOURNAL_SMALL = 1024, /* blocks, the least there can be */
+    JOURNAL = 4096,       /* from 1 GiB on */
     DESCRIPTOR = 64,
     PAD = 256, /* blocks behind the file system: see extimage_size() */
     MKFS_MS = 20000,
@@ -63,15 +64,17 @@ static uint64_t metadata(uint64_t groups, uint64_t inodes)
 }
 
 struct layout {
-    uint64_t blocks, inodes;
+    uint64_t blocks, inodes, journal;
 };
 
 /* The blocks that the files are to have come first: a group describes 32768 inodes at most, and
  * more groups for more of them would be more bytes than are allowed. */
 static struct layout lay_out(const struct extimage_spec *s)
 {
-    uint64_t wanted = round_up(s->bytes, BLOCK) / BLOCK + 32 + (s->journal ? JOURNAL : 0);
-    struct layout l = { .inodes = (uint64_t)s->inodes + RESERVED_INODES };
+    const uint64_t journal = s->bytes >> 30 != 0 ? JOURNAL : JOURNAL_SMALL;
+    struct layout l = { .inodes = (uint64_t)s->inodes + RESERVED_INODES,
+                        .journal = s->journal ? journal : 0 };
+    const uint64_t wanted = round_up(s->bytes, BLOCK) / BLOCK + 32 + l.journal;
     uint64_t before, groups;
 
     groups = (wanted + GROUP - 1) / GROUP;
@@ -118,26 +121,32 @@ static _Noreturn void exec_mkfs(int image_fd, int stderr_fd, const struct extima
     snprintf(blocks, sizeof blocks, "%" PRIu64, l.blocks);
     snprintf(extended, sizeof extended, "nodiscard,lazy_itable_init=1,root_owner=%u:%u", s->owner,
              s->owner);
-    const char *const argv[] = {
-        "mkfs.ext4",
-        "-q",
-        "-F",
-        "-b",
-        "4096",
-        "-I",
-        "256",
-        "-m",
-        "0",
-        "-N",
-        inodes,
-        "-O",
-        s->journal ? FEATURES ",has_journal" : FEATURES,
-        "-E",
-        extended,
-        image,
-        blocks,
-        NULL,
-    };
+    char journal[24];
+    snprintf(journal, sizeof journal, "size=%u", (unsigned)(l.journal * BLOCK >> 20));
+    const char *const plain[] = { "mkfs.ext4", "-q", "-F",     "-b",  "4096", "-I",
+                                  "256",       "-m", "0",      "-N",  inodes, "-O",
+                                  FEATURES,    "-E", extended, image, blocks, NULL };
+    const char *const journaled[] = { "mkfs.ext4",
+                                      "-q",
+                                      "-F",
+                                      "-b",
+                                      "4096",
+                                      "-I",
+                                      "256",
+                                      "-m",
+                                      "0",
+                                      "-N",
+                                      inodes,
+                                      "-O",
+                                      FEATURES ",has_journal",
+                                      "-J",
+                                      journal,
+                                      "-E",
+                                      extended,
+                                      image,
+                                      blocks,
+                                      NULL };
+    const char *const *argv = s->journal ? journaled : plain;
     char *const env[] = { config, NULL };
     proc_reset_signals();
     if (null < 0 || proc_die_with_parent(NULL) < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||

@@ -34,6 +34,7 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
     h->userns.outer_fd = h->pid_ns_fd = h->init_fd = -1;
     h->layers = (struct layers){ -1, -1, -1, -1, -1, 0, NULL };
     h->homes = HOMES_NONE;
+    h->workspaces = WORKSPACES_NONE;
     int r = open_all(config, h, e);
     if (r < 0) {
         sandbox_host_close(h);
@@ -74,6 +75,12 @@ uint32_t sandbox_data_all(const struct sandbox_host *h)
     return datadirs_all(&h->data);
 }
 
+int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t reserve,
+                            struct err *e)
+{
+    return workspaces_open(&h->workspaces, path, reserve, e);
+}
+
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
 {
     if (h == NULL)
@@ -81,6 +88,7 @@ struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
     userns_close(&h->userns);
     closep(&h->pid_ns_fd);
     closep(&h->init_fd);
+    workspaces_close(&h->workspaces);
     homes_close(&h->homes);
     datadirs_close(&h->data);
     layers_close(&h->layers);

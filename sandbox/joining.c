@@ -89,7 +89,7 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
         .exec_status_fd = status_fd,
         .nofile = l->nofile,
         .nproc = l->pids,
-        .fsize_bytes = sandbox_file_size(l),
+        .fsize_bytes = sandbox_file_size(j->sandbox),
         .landlock =
             without & SANDBOX_WITHOUT_LANDLOCK ? DROP_LANDLOCK_NONE : DROP_LANDLOCK_DEMANDED,
     };

@@ -9,4 +9,7 @@
  * children reaps that one too. */
 void lastclose(int *fd, int *other_fd);
 
+/* Writes a file system to its disk, likewise by a child; fd is in it, and stays the caller's. */
+void lastclose_sync(int fd);
+
 #endif

@@ -183,11 +183,14 @@ static int add_home(struct mounts *m, const struct mounts_plan *p, struct err *e
 {
     const struct launch_limits l = without_disk_wall(p->limits);
     enum sandbox_home kind = wall_is_off(WALL_DISK) ? SANDBOX_HOME_MEMORY : p->files->home;
+    const int with_work = p->workspace_fd != NULL && *p->workspace_fd >= 0;
     int fd = -1;
-    int r = homes_make(p->homes, &l, kind, p->user_id, 0, &fd, &m->home_fd, e);
+    int r = homes_make(p->homes, &l, kind, p->user_id, with_work, &fd, &m->home_fd, e);
 
     if (r == 0)
         add(m, "home/user", fd);
+    if (r == 0 && with_work) /* the folder is ours still, and empty */
+        add(m, "home/user/work", take_fd(p->workspace_fd));
     return r;
 }
 

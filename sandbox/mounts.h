@@ -42,6 +42,7 @@ struct mounts_plan {
     const struct launch_limits *limits;
     const struct sandbox_files *files;
     uid_t init_id, user_id; /* host ids of the session */
+    int *workspace_fd;      /* a detached mount, taken; NULL or -1: none */
 };
 
 int mounts_new(const struct mounts_plan *plan, struct mounts *ret, struct err *e) MUST_CHECK;

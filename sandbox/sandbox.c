@@ -21,14 +21,17 @@ uid_t sandbox_user_id(const struct sandbox *s)
     return userns_host_id(s->host->userns.id_base, userns_outer_user(s->index));
 }
 
-uint64_t sandbox_file_size(const struct launch_limits *limits)
+uint64_t sandbox_file_size(const struct sandbox *s)
 {
+    const struct launch_limits *limits = &s->limits;
     uint64_t most = limits->home_bytes;
 
     if (limits->tmp_bytes > most)
         most = limits->tmp_bytes;
     if (limits->shm_bytes > most)
         most = limits->shm_bytes;
+    if (s->workspace_bytes > most)
+        most = s->workspace_bytes;
     return most + (1 << 20);
 }
 
@@ -197,6 +200,8 @@ int sandbox_free(struct sandbox *s, struct err *e)
         return r;
     s->cgroup = NULL;
     closep(&s->init_pidfd);
+    if (s->workspace != NULL)
+        workspaces_leave(&s->host->workspaces, s->workspace);
     for (unsigned i = 0; i < MOUNTS_SPECS; i++)
         free(s->specs[i].name);
     free(s);

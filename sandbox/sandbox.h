@@ -83,6 +83,11 @@ int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e) M
 int sandbox_data_bit(const struct sandbox_host *h, struct view name, uint32_t *ret) MUST_CHECK;
 uint32_t sandbox_data_all(const struct sandbox_host *h);
 
+/* Where workspaces lie (path is borrowed for the call), after a trial; reserve: bytes of that disk that stay
+ * free. On failure all is as it was. */
+int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t reserve,
+                            struct err *e) MUST_CHECK;
+
 /* Bytes of memory that the session uses now; 0 when that cannot be read. */
 uint64_t sandbox_memory(const struct sandbox *s);
 
@@ -93,11 +98,14 @@ void sandbox_limits_default(struct launch_limits *ret);
 struct sandbox_files {
     enum sandbox_home home;
     uint32_t data; /* directories of sandbox_host_data(): sandbox_data_bit() */
+    const char
+        *workspace; /* a principal's name, shorter than 64, no path: /home/user/work; NULL: none */
+    uint64_t workspace_bytes;
 };
 
 /* Builds a sandbox that holds only init; returns when init said it is ready.
  * index: 0..16383, free for another session only after sandbox_free(). files NULL: a home in memory.
- * -ENOSPC: the disk has no room for its home. */
+ * -ENOSPC: the disk has no room for its home; -HC_EFULL: for its workspace, or another server has that. */
 int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_limits *limits,
                    const struct sandbox_files *files, struct sandbox **ret,
                    struct err *e) MUST_CHECK;

@@ -12,6 +12,7 @@
 #include "mounts.h"
 #include "sandbox.h"
 #include "userns.h"
+#include "workspaces.h"
 
 struct sandbox_host {
     struct userns userns;
@@ -20,6 +21,7 @@ struct sandbox_host {
     struct layers layers;
     struct homes homes;
     struct datadirs data;
+    struct workspaces workspaces;
     unsigned without; /* SANDBOX_WITHOUT_* */
     int pid_ns_fd;    /* the launcher's own pid namespace: what setns() goes back to */
     int init_fd;      /* holdcell-init, a sealed memfd */
@@ -47,6 +49,8 @@ struct sandbox {
     int init_pidfd;
     int request_fd; /* init's socket, the gateway's end; -1 when taken */
     int run_fd;
+    struct workspace *workspace; /* of the host's list, counted; NULL: none */
+    uint64_t workspace_bytes;
     int home_fd; /* the root of a home on disk, for extimage_drop(); -1 */
     int ns_fd[SANDBOX_NS_COUNT];
     struct {
@@ -60,7 +64,7 @@ uid_t sandbox_user_id(const struct sandbox *s);
 
 /* RLIMIT_FSIZE of every process of a session: more than the largest of its file systems holds, so that a
  * full one is ENOSPC and not SIGXFSZ; it bounds sparse files and memfds. */
-uint64_t sandbox_file_size(const struct launch_limits *limits);
+uint64_t sandbox_file_size(const struct sandbox *s);
 
 /* In the launcher, about a child that waits: 0..1000 for a process of a session. The launcher may
  * have protected itself from the OOM killer, and what is inherited could be taken up again. */

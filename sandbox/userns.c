@@ -77,33 +77,59 @@ static int open_user_ns(pid_t pid, int *ret_fd, struct err *e)
     return 0;
 }
 
-static int make_outer(uint32_t id_base, int *ret_fd, struct err *e)
+/* The holder is no program that could be harmed: it is dumpable, so that its files below /proc belong to
+ * those who may write its maps, also when the launcher is not. */
+static _Noreturn void hold(int ready_fd)
 {
-    char map[64];
-    pid_t pid = proc_clone(CLONE_NEWUSER, -1, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 1);
+    (void)!write(ready_fd, "r", 1);
+    for (;;)
+        pause(); /* until the launcher has the namespace open */
+}
 
-    if (pid < 0)
-        return err_sys(e, -pid, "make a user namespace");
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (;;)
-            pause(); /* holds the namespace until the launcher has it open */
-    }
-    snprintf(map, sizeof map, "0 %u %u\n", id_base + USERNS_OUTER_FIRST,
-             (unsigned)USERNS_OUTER_COUNT);
-    int fd = -1;
+static int open_held(pid_t pid, int ready_fd, const char *map, int *ret_fd, struct err *e)
+{
+    char c;
+
+    while (read(ready_fd, &c, 1) < 0)
+        if (errno != EINTR)
+            return err_sys(e, errno, "wait for the holder of a user namespace");
     int r = write_maps(pid, map, e);
-    if (r == 0)
-        r = open_user_ns(pid, &fd, e);
-    (void)kill(pid, SIGKILL);
-    if (proc_reap(pid, NULL) < 0 && r == 0)
-        r = err_set(e, ECHILD, "the holder of the outer user namespace was reaped by another");
+    return r < 0 ? r : open_user_ns(pid, ret_fd, e);
+}
+
+int userns_make(const char *map, int *ret_fd, struct err *e)
+{
+    int p[2], fd = -1;
+
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return err_sys(e, errno, "pipe");
+    pid_t pid = proc_clone(CLONE_NEWUSER, -1, NULL);
+    if (pid == 0)
+        hold(p[1]);
+    close(p[1]);
+    int r = pid < 0 ? err_sys(e, -pid, "make a user namespace") : open_held(pid, p[0], map, &fd, e);
+    close(p[0]);
+    if (pid > 0)
+        (void)kill(pid, SIGKILL);
+    if (pid > 0 && proc_reap(pid, NULL) < 0 && r == 0)
+        r = err_set(e, ECHILD, "the holder of a user namespace was reaped by another");
     if (r < 0) {
         closep(&fd);
         return r;
     }
     *ret_fd = fd;
     return 0;
+}
+
+static int make_outer(uint32_t id_base, int *ret_fd, struct err *e)
+{
+    char map[64];
+
+    snprintf(map, sizeof map, "0 %u %u\n", id_base + USERNS_OUTER_FIRST,
+             (unsigned)USERNS_OUTER_COUNT);
+    return userns_make(map, ret_fd, e);
 }
 
 int userns_become_root(struct err *e)

@@ -47,6 +47,9 @@ static inline uint32_t userns_host_id(uint32_t id_base, uint32_t outer_id)
  * launcher may set them, before the first namespace is made; open files too, 15 per session. */
 void userns_raise_limits(void);
 
+/* A user namespace without processes, with these lines of uid_map and gid_map. */
+int userns_make(const char *map, int *ret_fd, struct err *e) MUST_CHECK;
+
 struct userns {
     uint32_t id_base;
     int outer_fd; /* keeps the outer namespace: no process lives in it; -1: one level */

@@ -178,6 +178,8 @@ int session_open(struct session *s, struct err *e)
         datanames_pack(s->all->policy.data, s->principal.data, &names) < 0)
         return err_set(e, ENOMEM, "no memory for the names of data directories");
     body.data = buf_view(&names);
+    body.principal = view_cstr(s->principal.name);
+    body.workspace_bytes = s->principal.workspace_bytes;
     int rc = launchclient_ask(s->all->launcher, LAUNCH_CREATE, &body, NULL, 0, on_created, s->all,
                               s->number, e);
     if (rc == 0)

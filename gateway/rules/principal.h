@@ -26,6 +26,7 @@ struct principal {
     struct time_limits times;      /* likewise */
     int data_some;                 /* 1: only the data directories of these bits (datanames.h) */
     uint32_t data;
+    uint64_t workspace_bytes; /* quota; 0: the server's */
 };
 
 /* With one token there is one principal. */

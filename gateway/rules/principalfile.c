@@ -216,6 +216,20 @@ static int read_max_kernels(struct record *r, const json_t *v, struct err *e)
     return 0;
 }
 
+static int read_workspace(struct record *r, const json_t *v, struct err *e)
+{
+    json_int_t mib = json_integer_value(v);
+    uint64_t max = r->maxima != NULL ? r->maxima->workspace_bytes >> 20 : 0;
+
+    if (!json_is_integer(v) || mib < 1 || mib > 1 << 24)
+        return wrong(e, "limits.workspace_mb", "has to be a whole number from 1 to %d", 1 << 24);
+    if (max > 0 && (uint64_t)mib > max)
+        return wrong(e, "limits.workspace_mb", "is above the server's own limit, %llu",
+                     (unsigned long long)max);
+    r->principal.workspace_bytes = (uint64_t)mib << 20;
+    return 0;
+}
+
 /* A name of the file is shown only when it looks like one. */
 static const char *shown(const char *key)
 {
@@ -243,6 +257,8 @@ static int read_limits(struct record *r, const char *field, const json_t *v, str
             rc = read_time(r, time, value, e);
         else if (strcmp(key, "max_kernels") == 0)
             rc = read_max_kernels(r, value, e);
+        else if (strcmp(key, "workspace_mb") == 0)
+            rc = read_workspace(r, value, e);
         else
             rc = wrong(e, field, "has an unknown name in it: %s", shown(key));
         if (rc < 0)

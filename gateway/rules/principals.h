@@ -26,6 +26,7 @@ struct principals_maxima {
     unsigned max_kernels;
     struct launch_limits limits;
     struct time_limits times;
+    uint64_t workspace_bytes;
     const char *data; /* comma list of names (datanames.h); NULL: there are none */
 };
 

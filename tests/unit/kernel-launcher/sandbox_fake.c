@@ -96,6 +96,16 @@ int sandbox_host_disk(struct sandbox_host *h, int dir_fd, const struct launch_li
     return fake.disk_error != 0 ? err_sys(e, fake.disk_error, "fake") : 0;
 }
 
+int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t reserve,
+                            struct err *e)
+{
+    (void)h;
+    (void)path;
+    (void)reserve;
+    (void)e;
+    return 0;
+}
+
 /* One directory. */
 int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e)
 {
@@ -137,6 +147,8 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     s->index = index;
     s->limits = *limits;
     fake.files = *files;
+    snprintf(fake.workspace, sizeof fake.workspace, "%s",
+             files->workspace != NULL ? files->workspace : "");
     s->init_fd = sockets[0];
     s->peer_fd = sockets[1];
     s->run_fd = open("/", O_PATH | O_CLOEXEC);

@@ -15,6 +15,7 @@ struct sandbox_fake {
     struct sandbox_room *room;  /* what the host has left; NULL: no end of all */
     uint64_t memory;            /* that each session uses */
     int disk_error;             /* errno value of sandbox_host_disk(); 0: works */
+    char workspace[64];         /* of the last sandbox, likewise: */
     struct sandbox_files files; /* of the last sandbox */
     int create_error, start_error,
         end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
