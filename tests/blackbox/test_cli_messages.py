@@ -94,7 +94,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
     }
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
              "allow-hosts": "lab.example", "cell-timeout": "600", "stdin-timeout": "60.5", "max-lifetime": "86400"}
-    own = {"cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "no-tracebacks", "metrics-open", "audit-log", "audit-required", "principals",
+    own = {"workspaces", "workspace-mb", "cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "no-tracebacks", "metrics-open", "audit-log", "audit-required", "principals",
            "identity-header", "identity-unknown",
            "prespawn", "seed-notebook", "seed-timeout", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
@@ -177,6 +177,8 @@ def test_a_flag_takes_no_value(name):
     (["--identity-unknown", "create"], "option --identity-unknown: --identity-header is not given"),
     (["--identity-header", "X-User", "--trusted-proxy", "unix", "--identity-unknown", "make"],
      "option --identity-unknown: 'make' is not refuse or create"),
+    (["--workspaces", "here"], "option --workspaces: 'here' is no absolute path"),
+    (["--workspace-mb", "5"], "option --workspace-mb needs --workspaces"),
     (["--home", "ram"], "option --home: 'ram' is not auto, disk or tmpfs"),
     (["--disk-reserve-mb", "all"], "option --disk-reserve-mb: 'all' is not a number"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),

@@ -79,6 +79,78 @@ static void a_create_that_fails_leaves_nothing(void **state)
     assert_int_equal(w->launcher.sessions.count, 0);
 }
 
+/* ---- files ---- */
+
+static void data_directories_are_given_by_name(void **state)
+{
+    struct world *w = *state;
+    struct launch_create m = { .profile = VIEW_STR("default"), .data_all = 1 };
+
+    world_fresh(&a);
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    assert_int_equal(a.head.verb, LAUNCH_CREATE);
+    world_close(a.fds, 2);
+    assert_int_equal(fake.files.data, 3);
+    m.data_all = 0;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_close(a.fds, 2);
+    assert_int_equal(fake.files.data, 0);
+    m.data = VIEW_STR("first\0");
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_close(a.fds, 2);
+    assert_int_equal(fake.files.data, 1);
+    m.data = VIEW_STR("first\0../second\0");
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, ENOENT, "no data directory '../second'");
+}
+
+static void a_workspace_is_a_principals_and_no_larger_than_all_may_be(void **state)
+{
+    struct world *w = *state;
+    struct launch_create m = { .profile = VIEW_STR("default"), .principal = VIEW_STR("ann") };
+
+    world_fresh(&a);
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a); /* a server without workspaces */
+    world_close(a.fds, 2);
+    assert_string_equal(fake.workspace, "");
+    w->config.workspaces = "/somewhere";
+    w->config.workspace_bytes = 1000;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_close(a.fds, 2);
+    assert_string_equal(fake.workspace, "ann");
+    assert_int_equal(fake.files.workspace_bytes, 1000);
+    m.workspace_bytes = 500;
+    m.principal = VIEW_STR("a+b@c.d");
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_close(a.fds, 2);
+    assert_string_equal(fake.workspace, "a+b@c.d");
+    assert_int_equal(fake.files.workspace_bytes, 500);
+    m.workspace_bytes = 1001;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, HC_ELIMIT, "above the maximum, 1000");
+}
+
+static void a_name_that_is_a_path_ends_the_gateway(void **state)
+{
+    static const char *const bad[] = {
+        "../ann", ".", "..", ".ann", "a/b", "-a", "a b", "\xc3\xa4"
+    };
+    struct world *w = *state;
+
+    w->config.workspaces = "/somewhere";
+    w->config.workspace_bytes = 1000;
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct launch_create m = { .profile = VIEW_STR("default"), .principal = view_cstr(bad[i]) };
+
+        struct launch_list sane = { 0 }; /* a gateway that never spoke is none */
+
+        world_fresh(&a);
+        world_call(w, LAUNCH_LIST, &sane, NULL, 0, &a);
+        world_ask(w, LAUNCH_CREATE, &m, NULL, 0);
+        world_assert_gateway_ended(w, 0);
+    }
+}
+
 /* ---- room ---- */
 
 #define MIB UINT64_C(1048576)
@@ -359,6 +431,9 @@ int main(void)
         T(an_unknown_profile_is_an_error),
         T(sandboxes_are_bounded_and_a_place_comes_back),
         T(a_create_that_fails_leaves_nothing),
+        T(data_directories_are_given_by_name),
+        T(a_workspace_is_a_principals_and_no_larger_than_all_may_be),
+        T(a_name_that_is_a_path_ends_the_gateway),
         T(without_room_no_session_is_made),
         T(a_start_hands_everything_to_the_sandbox),
         T(a_kernel_that_binds_its_sockets_itself_brings_a_run_folder),

@@ -35,13 +35,13 @@ static int close_workspaces(void **state)
     return disk_teardown(state);
 }
 
-#define WORKSPACES_NEEDED()                                                         \
-    do {                                                                            \
-        BOX_NEEDS_ROOT();                                                           \
-        if (sandbox_host_workspaces(box.host, disk_path, 0, &box_err) < 0) {        \
+#define WORKSPACES_NEEDED()                                                          \
+    do {                                                                             \
+        BOX_NEEDS_ROOT();                                                            \
+        if (sandbox_host_workspaces(box.host, disk_path, 0, &box_err) < 0) {         \
             print_message("skipped: no workspaces on this host: %s\n", box_err.msg); \
-            skip();                                                                 \
-        }                                                                           \
+            skip();                                                                  \
+        }                                                                            \
     } while (0)
 
 static void begin(struct box *b, unsigned index, const char *name)
@@ -80,13 +80,16 @@ static void it_outlives_the_session_and_has_one_owner(void **state)
 
     WORKSPACES_NEEDED();
     begin(&b, 1, "ann");
-    shell(&b, "cd work && stat -c '%U %a' . && ls -A && echo contents > f && mkdir d && stat -c '%U %G' f d");
+    shell(&b, "cd work && stat -c '%U %a' . && ls -A && echo contents > f && mkdir d && stat -c "
+              "'%U %G' f d");
     assert_string_equal(output, "user 755\nuser user\nuser user\n");
     end(&b);
     begin(&b, 5, "ann"); /* other host ids */
-    shell(&b, "cd work && cat f && stat -c '%U %G' f d && rmdir d && echo more >> f && chmod 600 f");
+    shell(&b,
+          "cd work && cat f && stat -c '%U %G' f d && rmdir d && echo more >> f && chmod 600 f");
     assert_string_equal(output, "contents\nuser user\nuser user\n");
-    shell(&b, "grep ' /home/user/work ' /proc/self/mountinfo; ! grep -e loop -e holdcell /proc/self/mountinfo");
+    shell(&b, "grep ' /home/user/work ' /proc/self/mountinfo; ! grep -e loop -e holdcell "
+              "/proc/self/mountinfo");
     assert_non_null(strstr(output, " rw,nosuid,nodev"));
     end(&b);
 }
@@ -187,7 +190,8 @@ static void another_server_cannot_have_it_at_the_same_time(void **state)
     assert_int_equal(flock(fd, LOCK_EX), 0);
     sandbox_limits_default(&l);
     l.home_bytes = 16 << 20;
-    const struct sandbox_files locked = { .workspace = "emil", .workspace_bytes = files.workspace_bytes };
+    const struct sandbox_files locked = { .workspace = "emil",
+                                          .workspace_bytes = files.workspace_bytes };
     assert_int_equal(sandbox_create(box.host, 2, &l, &locked, &s, &box_err), -HC_EFULL);
     assert_non_null(strstr(box_err.msg, "in use by another server"));
     close(fd);
