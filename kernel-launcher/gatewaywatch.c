@@ -15,6 +15,7 @@
 
 enum {
     REQUESTS_PER_TURN = 32,   /* exits and deadlines come in between */
+    TURN_MS = 50,             /* likewise, where each takes long: a sandbox is built */
     LAST_REQUESTS_MAX = 4096, /* of a gateway that is gone: what one socket buffer can hold */
     STOP_GATEWAY_MS = 8000,   /* it shuts its kernels down politely */
     STOP_SESSIONS_MS = 1500,  /* the rest until the supervisor loses patience at 10 s */
@@ -77,7 +78,8 @@ void gatewaywatch_start(struct launcher *l, uint64_t now)
     log_info("gateway_started", "pid=%d deaths=%u", (int)l->gateway.pid, l->gateway.deaths);
 }
 
-/* Its last note may still lie in the socket: the next gateway asks for it. */
+/* Its last note may still lie in the socket: the next gateway asks for it. A sandbox that nobody is
+ * told of is not built. */
 static void take_the_last(struct launcher *l)
 {
     struct link_packet p;
@@ -85,7 +87,8 @@ static void take_the_last(struct launcher *l)
     for (int i = 0;
          i < LAST_REQUESTS_MAX && l->gateway.link != NULL && link_receive(l->gateway.link, &p) > 0;
          i++) {
-        request_serve(l, &p);
+        if (p.head.verb != LAUNCH_CREATE)
+            request_serve(l, &p);
         link_packet_close(&p);
     }
 }
@@ -107,10 +110,13 @@ void gatewaywatch_exited(struct launcher *l, int status, uint64_t now)
 void gatewaywatch_serve(struct launcher *l, short events)
 {
     struct link_packet p;
+    uint64_t until = clock_ms() + TURN_MS;
 
     if (events & POLLOUT)
         link_flush(l->gateway.link);
-    for (int i = 0; i < REQUESTS_PER_TURN && link_receive(l->gateway.link, &p) > 0; i++) {
+    for (int i = 0; i < REQUESTS_PER_TURN && clock_ms() < until; i++) {
+        if (link_receive(l->gateway.link, &p) <= 0)
+            return;
         request_serve(l, &p);
         link_packet_close(&p);
     }

@@ -141,6 +141,7 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     (void)h;
     if (fake.create_error != 0)
         return err_sys(e, fake.create_error, "fake");
+    poll(NULL, 0, fake.create_ms);
     check(index < SANDBOXES && all[index] == NULL);
     struct sandbox *s = xcalloc(1, sizeof *s);
     check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);

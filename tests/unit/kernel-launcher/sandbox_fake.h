@@ -19,6 +19,7 @@ struct sandbox_fake {
     struct sandbox_files files; /* of the last sandbox */
     int create_error, start_error,
         end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
+    int create_ms;   /* that it takes to build one */
     int hold_starts; /* kernels stay on their way until fake_let_go() */
     int kill_has_no_effect;
     int held[SANDBOX_FAKE_HELD];

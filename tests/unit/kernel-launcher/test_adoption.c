@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -161,6 +162,48 @@ static void the_answer_for_a_gateway_that_died_goes_to_nobody(void **state)
     assert_int_equal(a.listed.sandbox, 0);
 }
 
+static void what_a_dead_gateway_asked_last_is_noted_but_builds_no_sandbox(void **state)
+{
+    struct world *w = *state;
+    const struct launch_create create = { .profile = VIEW_STR("default") };
+    const struct launch_note note = { world_create(w), VIEW_STR("its last") };
+    struct launch_list list = { 0 };
+
+    kill(w->launcher.gateway.pid, SIGKILL);
+    world_ask(w, LAUNCH_CREATE, &create, NULL, 0);
+    world_ask(w, LAUNCH_NOTE, &note, NULL, 0);
+    world_ask(w, LAUNCH_CREATE, &create, NULL, 0);
+    assert_int_equal(waitid(P_PID, (id_t)w->launcher.gateway.pid, NULL, WEXITED | WNOWAIT), 0);
+    world_until(w, world_gateway_dead);
+    assert_int_equal(fake.alive, 1);
+    world_attach(w);
+    world_fresh(&a);
+    world_call(w, LAUNCH_LIST, &list, NULL, 0, &a);
+    assert_true(view_equals(a.listed.note, "its last"));
+}
+
+/* A burst of them does not put off deadlines and exits. */
+static void sandboxes_that_take_long_are_built_one_a_turn(void **state)
+{
+    struct world *w = *state;
+    const struct launch_create create = { .profile = VIEW_STR("default") };
+
+    world_fresh(&a);
+    fake.create_ms = 100;
+    for (int i = 0; i < 3; i++)
+        world_ask(w, LAUNCH_CREATE, &create, NULL, 0);
+    for (int i = 1; i <= 3; i++) {
+        launcher_turn(&w->launcher, 0);
+        assert_int_equal(fake.alive, i);
+    }
+    for (int i = 0; i < 3; i++) {
+        world_next(w, &a);
+        assert_int_equal(a.head.verb, LAUNCH_CREATE);
+    }
+    world_close(a.fds, a.head.fds);
+    a.head.fds = 0;
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -171,6 +214,8 @@ int main(void)
         T(list_tells_every_sandbox_once),
         T(an_exit_while_no_gateway_lived_is_told_by_list),
         T(the_answer_for_a_gateway_that_died_goes_to_nobody),
+        T(what_a_dead_gateway_asked_last_is_noted_but_builds_no_sandbox),
+        T(sandboxes_that_take_long_are_built_one_a_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
