@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,6 +335,21 @@ static unsigned other_port(unsigned port, unsigned number, unsigned retries)
     return candidate < PORT_MIN ? PORT_MIN : candidate > PORT_MAX ? PORT_MAX : (unsigned)candidate;
 }
 
+/* A server that was killed leaves its port to its gateway, which dies a moment later: who starts the
+ * next one at once, as systemd does, would find it taken. */
+static int open_soon(const char *text, const struct listen_access *access,
+                     struct listen_sockets *ret, struct err *e)
+{
+    enum { PATIENCE_MS = 3000, NAP_MS = 50 };
+    int rc = listen_open(text, access, ret, e);
+
+    for (int waited = 0; rc == -EADDRINUSE && waited < PATIENCE_MS; waited += NAP_MS) {
+        poll(NULL, 0, NAP_MS);
+        rc = listen_open(text, access, ret, e);
+    }
+    return rc;
+}
+
 int listen_near(const char *text, unsigned retries, const struct listen_access *access,
                 struct listen_sockets *ret, struct err *e)
 {
@@ -341,7 +357,7 @@ int listen_near(const char *text, unsigned retries, const struct listen_access *
 
     if (retries > 0 && (strchr(text, ',') != NULL || unix_path(text) != NULL))
         return err_set(e, EINVAL, "option --port-retries: goes with one address and port only");
-    int rc = listen_open(text, access, ret, e);
+    int rc = retries > 0 ? listen_open(text, access, ret, e) : open_soon(text, access, ret, e);
     for (unsigned i = 1; i <= retries && (rc == -EADDRINUSE || rc == -EACCES); i++) {
         autofree char *other = NULL;
 

@@ -47,8 +47,9 @@ void listen_close(struct listen_sockets *l);
  * addresses. */
 int listen_is_local(const char *text, struct err *e) MUST_CHECK;
 
-/* As listen_open() of one address and port; when that is in use or reserved, up to retries
- * others: the next five, then chance ones near it. */
+/* As listen_open(), which is tried for some seconds while an address is in use. With retries: of one
+ * address and port; when that is in use or reserved, up to so many others: the next five, then
+ * chance ones near it. */
 int listen_near(const char *text, unsigned retries, const struct listen_access *access,
                 struct listen_sockets *ret, struct err *e) MUST_CHECK;
 

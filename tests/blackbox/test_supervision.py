@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -277,6 +278,16 @@ def test_a_port_in_use_is_named(supervised):
     b.spawn()
     assert b.proc.wait(30) == 1
     assert f"--listen: bind 127.0.0.1:{a.port}" in b.log()
+
+
+def test_a_port_whose_holder_is_about_to_go_is_waited_for(supervised):
+    a = supervised()
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", a.port))
+        s.listen()
+        threading.Timer(0.7, s.close).start()
+        a.ready()
+    assert a.process("gateway")
 
 
 def private_run():
