@@ -350,6 +350,5 @@ void hostwall_refusal(enum hostwall wall, const char *detail, char *ret, unsigne
     if (w->acceptable)
         snprintf(ret + n, size - n, "to serve all the same: --accept-missing %s", w->name);
     else
-        snprintf(ret + n, size - n,
-                 "no option accepts that, `holdcell doctor` tells what can be done");
+        snprintf(ret + n, size - n, "no option accepts that; what helps: %s", w->remedy);
 }

@@ -134,7 +134,7 @@ hostwall_set hostwall_refused(const struct hostwall_policy *p, hostwall_set miss
 void hostwall_set_print(hostwall_set set, char *ret, unsigned size);
 
 /* Why nothing is served, in one line: wall, what was found, what that means, and what
- * would accept it. */
+ * would accept it, or help. */
 void hostwall_refusal(enum hostwall wall, const char *detail, char *ret, unsigned size);
 
 #endif

@@ -6,6 +6,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import signal
 import subprocess
 
@@ -284,7 +285,17 @@ def test_the_server_refuses_to_start_and_says_what_would_accept_it(name, prepare
 def test_the_server_names_the_wall_that_no_option_accepts(name, prepare):
     log = refused("--accept-missing", "landlock,seccomp", "--isolation", "namespaces", prepare=prepare)
     line, = re.findall(rf".*event=wall_missing wall={name} .*", log)
-    assert "no option accepts that, `holdcell doctor` tells what can be done" in line
+    assert "no option accepts that; what helps: " in line
+
+
+@pytest.mark.skipif(int(status_of("self")["CapEff"], 16) >> 24 & 1, reason="CAP_SYS_RESOURCE raises the limit again")
+def test_too_few_open_files_are_told_before_any_session_fails():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+    assert {"open-files", "sandbox"} == set(Doctor(prepare=few).text["refused"])
+    assert Doctor("--fds", "512", prepare=few).state("open-files") == "weaker"
+    line, = re.findall(r".*event=wall_missing .*", refused(prepare=few))
+    assert "wall=open-files" in line and "1024 at most, sessions are to have 4096" in line and "or lower --fds" in line
 
 
 @pytest.mark.parametrize("options", [["--accept-missing", "landlock"], ["--isolation", "namespaces"]], ids=" ".join)
