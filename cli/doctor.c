@@ -24,7 +24,7 @@
 #include "spawn.h"
 
 enum {
-    LINE_MS = 90000, /* the launcher gives each wall half a minute, and what it left as much */
+    LINE_MS = 150000, /* the launcher gives each wall a minute, and what it left as much */
     END_MS = 10000,
     LINES_MAX = 64 * 1024,
     JSON_MAX = 256 * 1024,

@@ -21,11 +21,12 @@
 #include "sandbox_internal.h"
 
 enum {
-    MEMORY_LIMIT = 32 << 20,
-    MEMORY_WANTED = 96 << 20,
+    MEMORY_LIMIT = 16 << 20,
+    MEMORY_WANTED = 48 << 20,
     PIDS_LIMIT = 8,
     PIDS_WANTED = 32,
-    CPU_MILLIS = 100,
+    CPU_MILLIS = 100, /* of the trial of that limit; the others are not to wait for it */
+    CPU_AMPLE = 4000,
     ENDED = 42, /* exit status of a child that was let through */
     NAPS = 1000,
 };
@@ -39,7 +40,7 @@ static const struct launch_limits small = {
     .shm_bytes = 1 << 20,
     .inodes = 64,
     .pids = PIDS_LIMIT,
-    .cpu_millis = CPU_MILLIS,
+    .cpu_millis = CPU_AMPLE,
     .nofile = 64,
 };
 
@@ -49,7 +50,8 @@ struct group {
     int leaf_fd;
 };
 
-static int group_open(const struct probe_env *env, struct group *g, struct err *e)
+static int group_open_with(const struct probe_env *env, const struct launch_limits *limits,
+                           struct group *g, struct err *e)
 {
     *g = (struct group){ .leaf_fd = -1 };
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) /* of what a fork bomb leaves */
@@ -58,10 +60,15 @@ static int group_open(const struct probe_env *env, struct group *g, struct err *
     if (r < 0)
         return r;
     g->base = env->host != NULL ? env->host->cgroups : g->own;
-    r = cgroup_new(g->base, USERNS_SESSIONS - 1, &small, &g->cg, e);
+    r = cgroup_new(g->base, USERNS_SESSIONS - 1, limits, &g->cg, e);
     if (r == 0)
-        r = cgroup_limit_cpu(g->cg, CPU_MILLIS, e);
+        r = cgroup_limit_cpu(g->cg, limits->cpu_millis, e);
     return r < 0 ? r : cgroup_leaf_new(g->cg, leaf_name, &g->leaf_fd, e);
+}
+
+static int group_open(const struct probe_env *env, struct group *g, struct err *e)
+{
+    return group_open_with(env, &small, g, e);
 }
 
 /* Ends and removes all, whatever the verdict was. */
@@ -362,8 +369,11 @@ static int check_throttling(struct group *g, struct err *e)
 
 int probe_cpu_limit(const struct probe_env *env, struct probe_result *ret, struct err *e)
 {
+    struct launch_limits slow = small;
     struct group g;
-    int r = group_open(env, &g, e);
+
+    slow.cpu_millis = CPU_MILLIS;
+    int r = group_open_with(env, &slow, &g, e);
 
     (void)ret;
     if (r == 0)

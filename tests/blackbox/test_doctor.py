@@ -152,10 +152,10 @@ def test_a_probe_that_hangs_has_a_deadline_and_leaves_nothing():
         with subprocess.Popen([BIN, "doctor", "--json"], stdout=subprocess.PIPE, text=True) as doctor:
             pid = stop_a_probe(doctor)
             walls = json.loads(doctor.communicate(timeout=300 * SLOW)[0])["walls"]
-        hung = [w for w in walls if re.fullmatch("no answer within [13]0000 ms", w["detail"])]
+        hung = [w for w in walls if re.fullmatch("no answer within [36]0000 ms", w["detail"])]
         if hung:
             break
-    assert len(hung) == 1 and hung[0]["state"] == "missing" and hung[0]["duration_us"] >= 10_000_000
+    assert len(hung) == 1 and hung[0]["state"] == "missing" and hung[0]["duration_us"] >= 30_000_000
     assert {w["name"] for w in walls if w["demanded"] and w["state"] == "missing"} <= {hung[0]["name"]}     # the others were tried
     assert wait_for(lambda: traces() <= before) and not os.path.exists(f"/proc/{pid}")
 
