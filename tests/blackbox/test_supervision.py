@@ -337,12 +337,9 @@ def test_a_cgroup_parent_that_cannot_be_used_is_refused_by_the_name_of_the_optio
     assert re.search(rf'event=launcher_ends exit=1 text="start: --cgroup-parent:? *{why}', got.stderr), got.stderr
 
 
-LATER = ["cell-timeout", "stdin-timeout", "tls-cert", "tls-key",
-         "tls-client-ca"]
-
-
 @pytest.mark.parametrize("options, part", [
-    *[([f"--{name}", "1"], f"--{name}") for name in LATER],
+    *[([f"--{name}", "1"], f"--{name}") for name in ("tls-cert", "tls-key", "tls-client-ca")],
+    *[([f"--{name}", "soon"], f"--{name}") for name in ("cell-timeout", "stdin-timeout", "max-lifetime")],
     (["--on-exit", "explode"], "--on-exit"),
     (["--memory-md", "5"], "did you mean --memory-mb?"),
     (["--memory-mb", "lots"], "--memory-mb"),
