@@ -149,8 +149,37 @@ def test_memory_when_it_is_asked_for(server_with):
     assert r.status == 400 and "limits.disk_mb" in r.json()["message"]
 
 
-def test_without_room_on_the_disk_homes_are_in_memory(on_disk):
-    s = on_disk("--disk-reserve-mb", str(free_mb("/tmp") - 800))
+@pytest.fixture
+def small_disk():
+    """Factory: a server whose state lies on a disk of its own, which nobody else fills or empties."""
+    top = tempfile.mkdtemp(prefix="holdcell-disk-", dir="/var/tmp")
+    os.chmod(top, 0o755)
+    image, point, made = top + "/image", top + "/disk", []
+    os.mkdir(point)
+    subprocess.run(["truncate", "-s", "2G", image], check=True)
+    subprocess.run(["/usr/sbin/mkfs.ext4", "-q", "-F", "-m", "0", image], check=True)
+    if subprocess.run(["mount", "-o", "loop", image, point]).returncode != 0:
+        shutil.rmtree(top)
+        pytest.skip("no loop device here")
+
+    def make(*options):
+        s = Server(*options)
+        s.state = point + "/state"
+        made.append(s)
+        s.start()
+        if not homes_on_disk(s):
+            pytest.skip("no homes on disk here")
+        return s
+    yield make
+    for s in made:
+        s.close()
+    wait_for(lambda: not loops_below(point))
+    subprocess.run(["umount", point], check=True)
+    shutil.rmtree(top)
+
+
+def test_without_room_on_the_disk_homes_are_in_memory(small_disk):
+    s = small_disk("--disk-reserve-mb", "1200")     # of 2 GiB
     kid = s.start_kernel("python3")
     assert homes(s) == ["memory"] and kind_inside(s, kid) == "tmpfs" and disk_of(s, kid) == 512
     assert s.log().count("event=homes_in_memory") == 1
@@ -160,8 +189,8 @@ def test_without_room_on_the_disk_homes_are_in_memory(on_disk):
     assert r.status == 503 and "disk" in r.json()["message"] and int(r.headers["Retry-After"]) > 0
 
 
-def test_disk_alone_is_refused_without_room_and_comes_back(on_disk):
-    s = on_disk("--home", "disk", "--disk-mb", "600", "--disk-reserve-mb", str(free_mb("/tmp") - 1000))
+def test_disk_alone_is_refused_without_room_and_comes_back(small_disk):
+    s = small_disk("--home", "disk", "--disk-mb", "600", "--disk-reserve-mb", "800")
     kid = s.start_kernel("python3")
     wait_for(lambda: s.request("GET", "/readyz").status == 503)
     r = s.request("POST", "/api/kernels")

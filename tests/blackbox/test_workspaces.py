@@ -120,7 +120,7 @@ def test_two_kernels_of_one_principal_share_it(place):
 def test_without_room_the_kernel_is_refused(place):
     free = os.statvfs(place)
     mb = free.f_bavail * free.f_frsize >> 20
-    s = server_of(place, [entry("ann")], "--workspace-mb", "300", "--disk-reserve-mb", str(mb - 200), "--home", "tmpfs")
+    s = server_of(place, [entry("ann")], "--workspace-mb", "4000", "--disk-reserve-mb", str(mb - 2000), "--home", "tmpfs")
     try:
         r = s.as_("ann").request("POST", "/api/kernels")
         assert r.status == 503 and "no room for the workspace" in r.json()["message"], r
