@@ -66,13 +66,16 @@ class Storm:
         if not pids:
             return
         pid = self.rng.choice(pids)
+        # What goes along: until it is gone the old gateway may answer once more.
+        after = {self.s.proc.pid: ("launcher", "gateway"), self.s.process("launcher"): ("gateway",)}.get(pid, ())
+        doomed = [pid] + [p for p in map(self.s.process, after) if p]
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             return
         self.killed[f"{what} at {where}"] += 1
-        if pid != self.s.proc.pid and what in ("gateway", "launcher"):
-            wait_for(lambda: not alive(pid))
+        wait_for(lambda: self.s.proc.poll() is not None or pid != self.s.proc.pid)
+        wait_for(lambda: not any(map(alive, doomed)))
 
     def kill_keeper(self):
         """The server ends and leaves its kernels to a keeper, which dies, before or while the next server comes."""
