@@ -8,6 +8,8 @@
 #include "acts.h"
 #include "handles.h"
 
+enum { EMPTY_MS = 10000 };
+
 #define MUST(p, what)                                                                             \
     do {                                                                                          \
         if (!(what))                                                                              \
@@ -134,6 +136,18 @@ static void check_kernel(struct peer *p, uint64_t sandbox)
     MUST(p, p->last.body.exited.signo == SIGTERM && p->last.body.exited.generation == 2);
 }
 
+/* What a gateway asked for just before its death may still be on its way out. */
+static void wait_until_empty(struct peer *p)
+{
+    const struct launch_room room = { 0 };
+    const uint64_t end = peer_clock_ms() + EMPTY_MS;
+
+    do
+        MUST(p, ask(p, LAUNCH_ROOM, &room, NULL, 0) == 1);
+    while (p->last.body.room.sessions != 0 && peer_clock_ms() < end);
+    MUST(p, p->last.body.room.sessions == 0);
+}
+
 void sane_session(struct peer *p)
 {
     const struct launch_create create = { .profile = VIEW_STR("default"),
@@ -142,7 +156,7 @@ void sane_session(struct peer *p)
     const struct launch_audit audit = { 0 };
     struct launch_list list = { 0 };
 
-    MUST(p, ask(p, LAUNCH_ROOM, &room, NULL, 0) == 1 && p->last.body.room.sessions == 0);
+    wait_until_empty(p);
     MUST(p, ask(p, LAUNCH_AUDIT, &audit, NULL, 0) == 1 && p->last.head.fds == 1);
     MUST(p, ask(p, LAUNCH_CREATE, &create, NULL, 0) == 1);
     const uint64_t id = p->last.body.created.sandbox;
