@@ -35,7 +35,6 @@ void sane_clear(struct peer *p)
 {
     for (unsigned round = 0;; round++) {
         struct launch_list list = { 0 };
-        uint64_t asked[64];
         unsigned n = 0;
 
         while (n < 64 && ask(p, LAUNCH_LIST, &list, NULL, 0) == 1 &&
@@ -43,10 +42,9 @@ void sane_clear(struct peer *p)
             const struct launch_stop stop = { .sandbox = p->last.body.listed.sandbox };
 
             list.after = stop.sandbox;
-            asked[n++] = peer_ask(p, LAUNCH_STOP, &stop, NULL, 0);
+            (void)peer_ask(p, LAUNCH_STOP, &stop, NULL, 0);
+            n++;
         }
-        for (unsigned i = 0; i < n; i++)
-            (void)asked[i];
         peer_settle(p);
         if (n == 0)
             return;
@@ -136,7 +134,7 @@ static void check_kernel(struct peer *p, uint64_t sandbox)
     MUST(p, p->last.body.exited.signo == SIGTERM && p->last.body.exited.generation == 2);
 }
 
-/* What a gateway asked for just before its death may still be on its way out. */
+/* LIST tells the sessions that live, ROOM counts those that end as well. */
 static void wait_until_empty(struct peer *p)
 {
     const struct launch_room room = { 0 };
