@@ -237,7 +237,7 @@ static size_t fill_polls(struct launcher *l)
         add_poll(l, &n, sandbox_oom_fd(s->sandbox), sandbox_oom_events(s->sandbox));
         /* Left out during the pause, for POLLERR comes unasked. */
         add_poll(l, &n, s->tasks_again_ms == 0 ? sandbox_tasks_fd(s->sandbox) : -1,
-                 sandbox_tasks_events());
+                 sandbox_tasks_events(s->sandbox));
     }
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
@@ -316,8 +316,11 @@ static int serve_sessions(struct launcher *l, int timeout, uint64_t now)
             kernelproc_check_memory(l, s, now);
         if (s->memory_again_ms != 0)
             timeout = sooner(timeout, s->memory_again_ms, now);
-        if (s->tasks_again_ms != 0 && now >= s->tasks_again_ms)
+        if (s->tasks_again_ms != 0 && now >= s->tasks_again_ms) {
             s->tasks_again_ms = 0; /* the next poll looks */
+            if (sandbox_tasks_events(s->sandbox) == 0)
+                kernelproc_tasks_event(l, s, now);
+        }
         if (s->tasks_again_ms != 0)
             timeout = sooner(timeout, s->tasks_again_ms, now);
         if (s->deadline_ms == 0)

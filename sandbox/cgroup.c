@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -297,6 +298,11 @@ int cgroup_oom_fd(const struct cgroup *cg)
 int cgroup_tasks_fd(const struct cgroup *cg)
 {
     return cg->tasks_fd;
+}
+
+short cgroup_tasks_events(const struct cgroup *cg)
+{
+    return cg->base->ops->is_v2 ? POLLPRI : 0;
 }
 
 int cgroup_tasks_refused(const struct cgroup *cg, uint64_t *ret)

@@ -78,9 +78,11 @@ int cgroup_status(struct cgroup *cg, int reset_peak, struct launch_status_answer
                   struct err *e) MUST_CHECK;
 int cgroup_oom_fd(const struct cgroup *cg); /* borrowed */
 short cgroup_oom_events(const struct cgroup *cg);
-/* Borrowed; -1: this host does not tell. Polls with POLLPRI when the limit of tasks refused one;
+/* Borrowed; -1: this host does not count. Polls with cgroup_tasks_events() when the limit of tasks
+ * refused one; 0 with v1, whose pids.events wakes nobody (seen with 6.18): to be looked at.
  * cgroup_tasks_refused() tells how many it were since the group was made, and re-arms it. */
 int cgroup_tasks_fd(const struct cgroup *cg);
+short cgroup_tasks_events(const struct cgroup *cg);
 int cgroup_tasks_refused(const struct cgroup *cg, uint64_t *ret) MUST_CHECK;
 
 #endif

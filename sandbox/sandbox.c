@@ -89,9 +89,9 @@ int sandbox_tasks_fd(const struct sandbox *s)
     return cgroup_tasks_fd(s->cgroup);
 }
 
-short sandbox_tasks_events(void)
+short sandbox_tasks_events(const struct sandbox *s)
 {
-    return POLLPRI;
+    return cgroup_tasks_events(s->cgroup);
 }
 
 int sandbox_tasks_refused(const struct sandbox *s, uint64_t *ret)

@@ -120,11 +120,12 @@ pid_t sandbox_init_pid(const struct sandbox *s); /* host pid; the launcher's chi
  * memory runs out, a moment before the kill is counted: ask again when a kernel ends. */
 int sandbox_oom_fd(const struct sandbox *s);
 short sandbox_oom_events(const struct sandbox *s);
-/* Borrowed; -1: this host does not tell. Polls with sandbox_tasks_events() when the limit of tasks refused one.
+/* Borrowed; -1: this host does not count. Polls with sandbox_tasks_events() when the limit of tasks
+ * refused one, and once at the beginning; events 0 (v1): it does not tell, look now and then.
  * sandbox_tasks_refused() says how many since CREATE, and re-arms it. A fork bomb makes that happen
  * without end. */
 int sandbox_tasks_fd(const struct sandbox *s);
-short sandbox_tasks_events(void);
+short sandbox_tasks_events(const struct sandbox *s);
 int sandbox_tasks_refused(const struct sandbox *s, uint64_t *ret) MUST_CHECK;
 
 struct sandbox_start {

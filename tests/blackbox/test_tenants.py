@@ -88,6 +88,8 @@ def test_requests_that_never_end_leave_connections_for_others(server, both):
                 s.sendall(head(greedy, "POST", "/api/kernels", "Content-Length: 10") + b"{")
             except OSError:
                 pass                                    # refused already
+        # While they come in, before their heads tell whose they are, anybody may be asked to come again.
+        wait_for(lambda: other.request("GET", "/api/kernels").status == 200)
         works(other)
         with pytest.raises(AssertionError, match="503"):
             greedy.start_kernel()

@@ -34,7 +34,8 @@ pytest_suite() {
 }
 
 # junit_counts STATUS FILE... - counts of JUnit files; a runner that failed without
-# a failing case (a broken collection, say) is a failure of its own
+# a failing case (a broken collection, say) is a failure of its own. What failed is
+# named again right before the counts, where who reads only the end of a log sees it.
 junit_counts() {
     local status=$1
     shift
@@ -52,6 +53,10 @@ for path in sys.argv[2:]:
         bad = number("failures") + number("errors")
         left_out = number("skipped") + number("disabled")
         failed += bad
+        for case in suite.iter("testcase"):
+            for what in [*case.findall("failure"), *case.findall("error")]:
+                print(f"\n{what.tag}: {case.get('classname')}::{case.get('name')}")
+                print(*(what.text or what.get("message") or "").splitlines()[-30:], sep="\n")
         skipped += left_out
         passed += number("tests") - bad - left_out
 if sys.argv[1] != "0" and not failed:

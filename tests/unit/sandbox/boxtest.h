@@ -120,36 +120,55 @@ static inline struct sandbox_config box_config(void)
     };
 }
 
-static inline void box_open(struct box *b, const struct launch_limits *limits)
-{
-    struct sandbox_config config = box_config();
-    struct launch_limits defaults;
-
-    memset(b, 0, sizeof *b);
-    sandbox_limits_default(&defaults);
-    defaults.home_bytes = LAUNCH_HOME_MEMORY_DEFAULT;
-    box_ok(sandbox_host_open(&config, &b->host, &box_err));
-    box_ok(sandbox_create(b->host, 0, limits != NULL ? limits : &defaults, NULL, &b->sandbox,
-                          &box_err));
-}
-
 static inline void box_end_sandbox(struct sandbox *s)
 {
     int status, r;
 
     box_ok(sandbox_kill(s, &box_err));
-    assert_int_equal(waitpid(sandbox_init_pid(s), &status, 0), sandbox_init_pid(s));
+    do { /* its init ends last: a kernel of a test that failed is a child of ours too */
+        r = waitpid(-1, &status, 0);
+    } while (r > 0 && r != sandbox_init_pid(s));
+    assert_int_equal(r, sandbox_init_pid(s));
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (int left = BOX_TIMEOUT_MS; (r = sandbox_free(s, &box_err)) == -EBUSY && left > 0; left--)
         poll(NULL, 0, 1);
     box_ok(r);
 }
 
+/* What is open. A test that fails leaves it to the next one, which else would find the base in use. */
+static struct box box_left;
+
+static inline void box_close_left(void)
+{
+    struct box left = box_left;
+
+    memset(&box_left, 0, sizeof box_left);
+    if (left.sandbox != NULL)
+        box_end_sandbox(left.sandbox);
+    sandbox_host_close(left.host);
+}
+
+static inline void box_open(struct box *b, const struct launch_limits *limits)
+{
+    struct sandbox_config config = box_config();
+    struct launch_limits defaults;
+
+    box_close_left();
+    memset(b, 0, sizeof *b);
+    sandbox_limits_default(&defaults);
+    defaults.home_bytes = LAUNCH_HOME_MEMORY_DEFAULT;
+    box_ok(sandbox_host_open(&config, &b->host, &box_err));
+    box_left = *b;
+    box_ok(sandbox_create(b->host, 0, limits != NULL ? limits : &defaults, NULL, &b->sandbox,
+                          &box_err));
+    box_left = *b;
+}
+
 static inline void box_close(struct box *b)
 {
-    if (b->sandbox != NULL)
-        box_end_sandbox(b->sandbox);
-    b->host = sandbox_host_close(b->host);
+    box_left = *b; /* the test may have ended the sandbox itself */
+    memset(b, 0, sizeof *b);
+    box_close_left();
 }
 
 struct box_run {
