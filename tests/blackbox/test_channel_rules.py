@@ -105,10 +105,12 @@ def test_a_message_that_a_client_cannot_take_comes_once(shared, kernel):
     c = Channels(shared, kid)
     assert c.run("0").status == "ok"
     msg_id = c.start("from IPython.display import display\nimport time\n"
-                     "display({'text/plain': 'x' * (12 << 20)}, raw=True)\ntime.sleep(1)\nprint('rest')")
+                     "try:\n    display({'text/plain': 'x' * (12 << 20)}, raw=True)\n    time.sleep(600)\n"
+                     "except KeyboardInterrupt:\n    print('rest')")
     c.until(lambda m: m["header"]["msg_type"] == "display_data")
     c.ws.sock.close()                           # as the proxy does, without a word
     wait_for(lambda: shared.kernel(kid)["connections"] == 0)
+    assert shared.request("POST", f"/api/kernels/{kid}/interrupt").status == 204    # before, it might be told to the dead
     with Channels(shared, kid, c.sid) as again:
         run = again.finish(msg_id)
         assert run.of("display_data") == [] and run.text == "rest\n" and run.status == "ok"
