@@ -1,8 +1,10 @@
 """What the tests of files ask about the host's disks, loop devices and mounts."""
 
+import contextlib
 import glob
 import os
 import re
+import subprocess
 
 from server import read, wait_for
 
@@ -15,6 +17,22 @@ def loops_below(path):
 def free_mb(path):
     s = os.statvfs(path)
     return s.f_bavail * s.f_frsize >> 20
+
+
+@contextlib.contextmanager
+def disk_of_our_own(place, mb):
+    """A file system of so many MB below place, for who counts its free blocks: nobody else takes any. Its path."""
+    image, top = os.path.join(place, "disk.img"), os.path.join(place, "disk")
+    os.mkdir(top)
+    with open(image, "wb") as f:
+        f.truncate(mb << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, top], check=True)
+    try:
+        yield top
+    finally:
+        subprocess.run(["umount", top], check=True)
+        os.unlink(image)
 
 
 def mounts_of_host():

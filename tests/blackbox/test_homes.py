@@ -10,7 +10,7 @@ import time
 import pytest
 
 from channels import Channels
-from disks import free_mb, homes, homes_on_disk, loops_below, mounts_of_host, no_loops
+from disks import disk_of_our_own, free_mb, homes, homes_on_disk, loops_below, mounts_of_host, no_loops
 from server import BIN, Server, free_port, read, wait_for
 
 
@@ -80,21 +80,28 @@ def test_a_session_sees_neither_device_nor_host_path(on_disk):
 
 
 @pytest.mark.guest
-def test_a_delete_gives_the_space_back_without_writing_it_first(on_disk):
-    s = on_disk("--disk-mb", "500")
-    before = free_mb(s.state)
-    kid = s.start_kernel("python3")
-    assert before - free_mb(s.state) > 400      # taken at once: nobody can take it away
-    assert len(loops_below(s.state)) == 1
-    with Channels(s, kid) as c:
-        c.run("open('f', 'wb').write(bytes(300 << 20))")
-    began = time.monotonic()
-    assert s.delete_kernel(kid) == 204
-    took = time.monotonic() - began
-    no_loops(s)
-    wait_for(lambda: before - free_mb(s.state) < 200)
-    assert os.listdir(s.state + "/gateway") is not None and not [n for n in os.listdir(s.state) if "home" in n]
-    print(f"deleted in {took:.2f} s")
+def test_a_delete_gives_the_space_back_without_writing_it_first(on_disk, tmp_path):
+    on_disk()                                   # or not at all
+    with disk_of_our_own(tmp_path, 1500) as disk:
+        s = Server("--disk-mb", "500")
+        s.state = disk + "/state"
+        try:
+            s.start()
+            before = free_mb(disk)
+            kid = s.start_kernel("python3")
+            assert before - free_mb(disk) > 400     # taken at once: nobody can take it away
+            assert len(loops_below(s.state)) == 1
+            with Channels(s, kid) as c:
+                c.run("open('f', 'wb').write(bytes(300 << 20))")
+            began = time.monotonic()
+            assert s.delete_kernel(kid) == 204
+            took = time.monotonic() - began
+            no_loops(s)
+            wait_for(lambda: before - free_mb(disk) < 200)
+            assert os.listdir(s.state + "/gateway") is not None and not [n for n in os.listdir(s.state) if "home" in n]
+            print(f"deleted in {took:.2f} s")
+        finally:
+            s.close()
 
 
 @pytest.mark.guest
