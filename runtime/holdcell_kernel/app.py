@@ -1,5 +1,6 @@
 """The ipykernel applications of holdcell_kernel."""
 
+import atexit
 import faulthandler
 import json
 import os
@@ -106,6 +107,26 @@ class KernelApp(IPKernelApp):
             # by this signal the gateway asks where a cell stands that heeds no interrupt,
             # before it ends the kernel; the main thread is the last one that is told
             faulthandler.register(signal.SIGUSR2, file=log_fd, all_threads=True)
+
+
+    def start(self):
+        # at the end the last one registered is called first: this goes before the thread that sends ends
+        atexit.register(self.end_control_thread)
+        super().start()
+
+    def end_control_thread(self):
+        """Let the thread of control messages finish before anything that it needs is gone.
+
+        It still has to tell the end of the shutdown request that made the main thread leave.
+        Where the sender ends first, it waits for that, 10 s or for ever, and the process with it.
+        """
+        thread = self.control_thread
+        if thread and thread.is_alive():
+            try:
+                thread.stop()
+            except RuntimeError:
+                pass  # its loop is closed: it ends by itself
+            thread.join()
 
 
 class HandedHeartbeat(Heartbeat):
