@@ -145,13 +145,15 @@ static void end_ignored(struct kernel *k, const struct query *done)
 }
 
 /* Which runs a message of the kernel is about, before it goes to clients. */
-static void look_ahead(struct kernel *k, const struct names *n, const struct jmsg *m,
-                       const char *state)
+static void look_ahead(struct kernel *k, struct query *q, const struct names *n,
+                       const struct jmsg *m, const char *state)
 {
-    struct query *q = queries_match_status(k->queries, n->parent_id, n->parent_session);
-
     if (q == NULL)
         return;
+    if (strcmp(state, "idle") == 0) {
+        session_tell_memory(k->session);
+        kernel_tell_dropped(k, q);
+    }
     if (k->inherited > 0)
         kernel_heard_of(k, q, strcmp(state, "busy") == 0);
     if (!q->run.overdue)
@@ -170,6 +172,7 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
         return;
     if (strcmp(state, "busy") == 0) {
         q->busy = 1;
+        k->late_output = (struct output_use){ 0 };
         run_busy(&q->run);
         kernel_is_ready_now(k);
     } else if (strcmp(state, "idle") == 0) {
@@ -230,9 +233,14 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         kernel_seed_status(k, f->parent.msg_id, state);
         return;
     }
-    look_ahead(k, &n, m, state);
+    struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
+    look_ahead(k, q, &n, m, state);
+    if (!kernel_takes_output(k, q, m, n.type))
+        return;
     log_message(k, JMSG_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
                 n.type);
+    if (q != NULL && q->is_run && strcmp(n.type, "error") == 0)
+        kernel_see_shortage(k, q, m);
     if (is_status)
         on_status(k, &n, state);
 }
@@ -333,6 +341,10 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
         return;
     }
     kernel_heard_of(k, q, 0);
+    /* Without descriptors IPython cannot even say `error`. Its idle may have been read before, so
+     * ahead of the reply is the last moment. */
+    if (q->is_run)
+        kernel_see_shortage(k, q, m);
     log_message(k, channel, EVENT_KEEP, s->number, m, n.type);
     if (!query_is_answer(q->type, n.type))
         return;

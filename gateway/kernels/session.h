@@ -79,6 +79,9 @@ void session_leave(struct session *s, struct kernel *k);
  * it is the end of their kernel. */
 void session_out_of_memory(struct session *s, const struct launch_out_of_memory *o);
 
+/* Now, if it waits: a run of it is about to end. */
+void session_tell_memory(struct session *s);
+
 /* The launcher says that the sandbox ended by itself. */
 void session_lost(struct session *s, const char *why);
 

@@ -15,16 +15,24 @@ enum { OOM_WAIT_MS = 500 };
 static void tell_kernel(struct kernel *k, const char *text)
 {
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (q->is_run && !run_ended(&q->run) && !q->replied)
+        if (q->is_run && !run_ended(&q->run)) {
+            (void)kernel_short_of(q, SHORT_MEMORY);
             kernel_tell_stream(k, q->header, text);
+        }
     }
 }
 
 static void on_oom_wait(void *arg)
 {
-    struct session *s = arg;
+    session_tell_memory(arg);
+}
+
+void session_tell_memory(struct session *s)
+{
     char text[160];
 
+    if (s->oom_timer == NULL)
+        return;
     s->oom_timer = loop_timer_close(s->oom_timer);
     snprintf(text, sizeof text,
              "\n[holdcell] a process of this session was killed: out of memory (limit %llu MiB, "
