@@ -19,7 +19,8 @@ FLOOD = "import sys\nfor i in range(1000):\n    sys.stdout.write('x' * 1_000_000
 BLOCKED = """import ctypes
 libc, everything = ctypes.CDLL(None), (ctypes.c_ulong * 16)(*[2 ** 64 - 1] * 16)
 libc.pthread_sigmask(0, everything, None)
-while True: pass"""
+%swhile True: pass"""
+IGNORED = "import signal\nfor n in (2, 3, 15): signal.signal(n, signal.SIG_IGN)\n"
 
 
 class Case:
@@ -52,8 +53,10 @@ CASES = {
                       "BlockingIOError", memory_mb=1200),
     "many-files": Case(FILES, "error", "disk full", 20, True, "OSError", inodes=20000),
     "disk-full": Case(DISK, "error", "/home/user 32 MiB", 10, True, "OSError"),
-    "output-flood": Case(FLOOD, "ok", "bytes were dropped (limit 64 MiB)", 60, True, output_mb=64),
-    "signals-blocked": Case(BLOCKED, "error", "time-out", 10, False, "CellTimeout", cell_timeout=1),
+    "output-flood": Case(FLOOD, "ok", "bytes were dropped (limit 64 MiB)", 60, True, output_mb=64,
+                         memory_mb=1500),    # 1,000 messages may wait in the kernel itself
+    "signals-blocked": Case(BLOCKED % "", "error", "variables are kept", 10, True, "KeyboardInterrupt", cell_timeout=1),
+    "signals-ignored": Case(BLOCKED % IGNORED, "error", "time-out", 10, False, "CellTimeout", cell_timeout=1),
     "everything-stopped": Case(CHILD % STOP, "error", "time-out", 10, False, "CellTimeout", cell_timeout=1),
 }
 QUICK = ("oom-in-a-child", "fork-bomb", "disk-full")
