@@ -267,6 +267,9 @@ const char *kernel_short_text(const struct query *q,
                               char out[KERNEL_SHORT_TEXT]); /* "memory,disk" */
 /* 0: the message is dropped. q: the open request that it belongs to, or NULL. */
 int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m, const char *type);
+/* For link_ops: of a run whose budget is used up. */
+int kernel_is_unwanted(void *arg, const struct jmsg *m, const struct jmsg_header *header,
+                       const struct jmsg_header *parent);
 void kernel_tell_dropped(struct kernel *k, struct query *q); /* before the idle that ends it */
 void kernel_see_shortage(struct kernel *k, struct query *q, const struct jmsg *m); /* of an error */
 void kernel_tasks_refused(struct kernel *k, const struct launch_tasks_refused *t);

@@ -58,13 +58,17 @@ static uint64_t bytes_of(const struct jmsg *m)
     return n;
 }
 
+static struct output_use *use_of(struct kernel *k, struct query *q)
+{
+    return q != NULL ? &q->output : &k->late_output;
+}
+
 /* What belongs to no request that is open, as of a thread that prints on, has a budget of its
  * own, anew with each run. */
 int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m, const char *type)
 {
-    struct output_use *u = q != NULL ? &q->output : &k->late_output;
     uint64_t limit = k->session->limits.output_bytes;
-    enum output_verdict v = output_ask(u, limit, type, bytes_of(m));
+    enum output_verdict v = output_ask(use_of(k, q), limit, type, bytes_of(m));
     char text[200];
 
     if (v == OUTPUT_PASS)
@@ -80,6 +84,24 @@ int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m,
              MIB(limit));
     kernel_tell_stream(k, m->parent_header, text);
     return 0;
+}
+
+int kernel_is_unwanted(void *arg, const struct jmsg *m, const struct jmsg_header *header,
+                       const struct jmsg_header *parent)
+{
+    struct kernel *k = arg;
+    char type[QUERY_TYPE_MAX], id[QUERY_ID_MAX], session[QUERY_ID_MAX];
+
+    if (jsonscan_string_copy(header->msg_type, type, sizeof type, NULL) < 0 ||
+        jsonscan_string_copy(parent->msg_id, id, sizeof id, NULL) < 0 ||
+        jsonscan_string_copy(parent->session, session, sizeof session, NULL) < 0 ||
+        strcmp(session, sessions_own_sid(k->all)) == 0)
+        return 0;
+    struct query *q = queries_match_status(k->queries, id, session);
+    if (!output_is_over(use_of(k, q), type))
+        return 0;
+    k->iopub_ms = now_of(k);
+    return !kernel_takes_output(k, q, m, type);
 }
 
 void kernel_tell_dropped(struct kernel *k, struct query *q)

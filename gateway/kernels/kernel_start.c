@@ -98,6 +98,7 @@ void kernel_connect(struct kernel *k)
 {
     static const struct link_ops ops = {
         .iopub = kernel_on_iopub,
+        .unwanted = kernel_is_unwanted,
         .oversized = kernel_on_oversized,
         .reopened = kernel_on_reopened,
         .proven = on_proven,

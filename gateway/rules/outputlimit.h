@@ -19,6 +19,9 @@ enum output_verdict {
     OUTPUT_DROP_FIRST, /* likewise, and it is the first: the client is told */
 };
 
+/* 1: output_ask() will say drop, whatever the size. */
+int output_is_over(const struct output_use *u, const char *type);
+
 /* bytes: of all parts of the message. limit 0: none. */
 enum output_verdict output_ask(struct output_use *u, uint64_t limit, const char *type,
                                uint64_t bytes);

@@ -36,10 +36,15 @@ static void state_and_the_first_error_pass(void **state)
     struct output_use u = { 0 };
 
     (void)state;
+    assert_false(output_is_over(&u, "stream"));
     assert_int_equal(output_ask(&u, 10, "stream", 11), OUTPUT_DROP_FIRST);
+    assert_true(output_is_over(&u, "stream"));
+    assert_false(output_is_over(&u, "status") || output_is_over(&u, "execute_input"));
+    assert_false(output_is_over(&u, "error"));
     assert_int_equal(output_ask(&u, 10, "status", UINT64_MAX), OUTPUT_PASS);
     assert_int_equal(output_ask(&u, 10, "execute_input", 1000), OUTPUT_PASS);
     assert_int_equal(output_ask(&u, 10, "error", 1000), OUTPUT_PASS);
+    assert_true(output_is_over(&u, "error"));
     assert_int_equal(output_ask(&u, 10, "error", 1000), OUTPUT_DROP);
     assert_int_equal(u.bytes, 10);
 }
