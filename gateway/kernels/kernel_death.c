@@ -48,11 +48,7 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
         return RUN_KILLED;
     }
     if (x->out_of_memory) {
-        for (struct query *q = queries_first(k->queries); q != NULL;
-             q = queries_next(k->queries, q)) {
-            if (q->is_run && q->busy && !run_ended(&q->run))
-                (void)kernel_short_of(q, SHORT_MEMORY);
-        }
+        kernel_runs_short_of(k, SHORT_MEMORY);
         snprintf(out, n, "out of memory: limit %llu, peak %llu",
                  (unsigned long long)x->memory_limit_bytes,
                  (unsigned long long)x->memory_peak_bytes);

@@ -131,6 +131,7 @@ struct kernel {
     struct output_use late_output;    /* of no open request, since the last run began */
     uint64_t tasks_limit;             /* that refused new ones, */
     uint64_t tasks_refused_ms;        /* then; 0: never */
+    uint64_t run_ended_ms;            /* the last one; 0: none has */
     struct {
         uint64_t state_claims, second_replies, unasked, input, oversized;
     } dropped;
@@ -227,7 +228,8 @@ struct seeding *kernel_seed_end(struct kernel *k); /* returns NULL */
 
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
-void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+void kernel_on_oversized(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
+                         const char *why);
 void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
                                const struct jmsg_facts *f, size_t bytes, const char *why);
 void kernel_on_reopened(void *arg);
@@ -265,8 +267,11 @@ enum { KERNEL_SHORT_TEXT = 64 };
 int kernel_short_of(struct query *q, enum query_short what); /* notes it; 1: for the first time */
 const char *kernel_short_text(const struct query *q,
                               char out[KERNEL_SHORT_TEXT]); /* "memory,disk" */
-/* 0: the message is dropped. q: the open request that it belongs to, or NULL. */
-int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m, const char *type);
+/* All that the kernel works on are, as far as is known. */
+void kernel_runs_short_of(struct kernel *k, enum query_short what);
+/* 0: a message of so many bytes is dropped. q: the open request that it belongs to, or NULL. */
+int kernel_takes_output(struct kernel *k, struct query *q, struct view parent, const char *type,
+                        uint64_t bytes);
 /* For link_ops: of a run whose budget is used up. */
 int kernel_is_unwanted(void *arg, const struct jmsg *m, const struct jmsg_header *header,
                        const struct jmsg_header *parent);

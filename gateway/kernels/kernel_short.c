@@ -32,6 +32,21 @@ int kernel_short_of(struct query *q, enum query_short what)
     return 1;
 }
 
+/* A cell that takes the interpreter lock at once never says busy. */
+static int is_at_work(const struct query *q)
+{
+    return q->is_run && !q->idle && !run_ended(&q->run) && (q->busy || q->is_next);
+}
+
+void kernel_runs_short_of(struct kernel *k, enum query_short what)
+{
+    queries_mark_next(k->queries);
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (is_at_work(q))
+            (void)kernel_short_of(q, what);
+    }
+}
+
 const char *kernel_short_text(const struct query *q, char out[KERNEL_SHORT_TEXT])
 {
     size_t n = 0;
@@ -47,28 +62,19 @@ const char *kernel_short_text(const struct query *q, char out[KERNEL_SHORT_TEXT]
 
 /* ---- output ---- */
 
-static uint64_t bytes_of(const struct jmsg *m)
-{
-    uint64_t n = 0;
-
-    for (unsigned i = 0; i < JMSG_PARTS; i++)
-        n += m->parts[i].n;
-    for (unsigned i = 0; i < m->buffer_count; i++)
-        n += m->buffers[i].n;
-    return n;
-}
-
+/* What belongs to no request that the kernel works on, as of a thread that prints on, has a budget of
+ * its own, anew with each run: nobody uses up that of a cell which waits. */
 static struct output_use *use_of(struct kernel *k, struct query *q)
 {
-    return q != NULL ? &q->output : &k->late_output;
+    return q != NULL && q->busy ? &q->output : &k->late_output;
 }
 
-/* What belongs to no request that is open, as of a thread that prints on, has a budget of its
- * own, anew with each run. */
-int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m, const char *type)
+int kernel_takes_output(struct kernel *k, struct query *q, struct view parent, const char *type,
+                        uint64_t bytes)
 {
+    struct output_use *u = use_of(k, q);
     uint64_t limit = k->session->limits.output_bytes;
-    enum output_verdict v = output_ask(use_of(k, q), limit, type, bytes_of(m));
+    enum output_verdict v = output_ask(u, limit, type, bytes);
     char text[200];
 
     if (v == OUTPUT_PASS)
@@ -76,13 +82,14 @@ int kernel_takes_output(struct kernel *k, struct query *q, const struct jmsg *m,
     metrics_count(METRIC_DROPPED, METRIC_OUTPUT_LIMIT);
     if (v == OUTPUT_DROP)
         return 0;
-    if (q != NULL)
+    if (u != &k->late_output && q->is_run)
         (void)kernel_short_of(q, SHORT_OUTPUT);
-    snprintf(text, sizeof text,
-             "\n[holdcell] output limit: this cell has used up its %llu MiB of output; the rest is "
-             "dropped and counted\n",
-             MIB(limit));
-    kernel_tell_stream(k, m->parent_header, text);
+    snprintf(
+        text, sizeof text,
+        "\n[holdcell] output limit: %s has used up its %llu MiB of output; the rest is dropped "
+        "and counted\n",
+        u == &k->late_output ? "what goes on beside the cells" : "this cell", MIB(limit));
+    kernel_tell_stream(k, parent, text);
     return 0;
 }
 
@@ -92,29 +99,33 @@ int kernel_is_unwanted(void *arg, const struct jmsg *m, const struct jmsg_header
     struct kernel *k = arg;
     char type[QUERY_TYPE_MAX], id[QUERY_ID_MAX], session[QUERY_ID_MAX];
 
-    if (jsonscan_string_copy(header->msg_type, type, sizeof type, NULL) < 0 ||
-        jsonscan_string_copy(parent->msg_id, id, sizeof id, NULL) < 0 ||
-        jsonscan_string_copy(parent->session, session, sizeof session, NULL) < 0 ||
-        strcmp(session, sessions_own_sid(k->all)) == 0)
+    if (jsonscan_string_copy(header->msg_type, type, sizeof type, NULL) < 0)
+        return 0;
+    if (jsonscan_string_copy(parent->msg_id, id, sizeof id, NULL) < 0)
+        id[0] = '\0';
+    if (jsonscan_string_copy(parent->session, session, sizeof session, NULL) < 0)
+        session[0] = '\0';
+    if (strcmp(session, sessions_own_sid(k->all)) == 0 || strcmp(type, "iopub_welcome") == 0)
         return 0;
     struct query *q = queries_match_status(k->queries, id, session);
-    if (!output_is_over(use_of(k, q), type))
+    uint64_t bytes = jmsg_bytes(m);
+    if (!output_is_over(use_of(k, q), type, bytes))
         return 0;
     k->iopub_ms = now_of(k);
-    return !kernel_takes_output(k, q, m, type);
+    return !kernel_takes_output(k, q, m->parent_header, type, bytes);
 }
 
 void kernel_tell_dropped(struct kernel *k, struct query *q)
 {
     char text[200];
 
-    if (q->output.dropped == 0)
+    if (q->output.dropped == 0 || q->dropped_told)
         return;
+    q->dropped_told = 1;
     snprintf(text, sizeof text,
              "\n[holdcell] output limit: %" PRIu64 " messages with %" PRIu64
              " bytes were dropped (limit %llu MiB)\n",
              q->output.dropped, q->output.dropped_bytes, MIB(k->session->limits.output_bytes));
-    q->output.dropped = 0;
     kernel_tell_stream(k, q->header, text);
 }
 
@@ -135,7 +146,7 @@ static void tell_disk(struct kernel *k, struct query *q)
     snprintf(
         text, sizeof text,
         "\n[holdcell] disk full: the limits of this session are /home/user %llu MiB, /tmp %llu "
-        "MiB, /dev/shm %llu MiB, and %" PRIu32 " files in each\n",
+        "MiB, /dev/shm %llu MiB, and %" PRIu32 " files in each; /home/user/work has its own\n",
         MIB(l->home_bytes), MIB(l->tmp_bytes), MIB(l->shm_bytes), l->inodes);
     kernel_tell_stream(k, q->header, text);
 }
@@ -174,15 +185,18 @@ void kernel_see_shortage(struct kernel *k, struct query *q, const struct jmsg *m
 {
     static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
     static const char *const keys[] = { "evalue" };
+    static const char fork[] = "fork";
     struct jsonscan_value v;
 
     if (jsonscan_object(m->content, &loose, keys, 1, &v, NULL, NULL) < 0)
         return;
-    /* ENOSPC, EDQUOT; EAGAIN of fork; EMFILE; as Python words them. */
+    /* ENOSPC, EDQUOT; EAGAIN, which others than fork say too; EMFILE; as Python words them. */
     if (begins(v, "[Errno 28]") || begins(v, "[Errno 122]")) {
         if (kernel_short_of(q, SHORT_DISK))
             tell_disk(k, q);
-    } else if (begins(v, "[Errno 11]") || begins(v, "can't start new thread")) {
+    } else if (begins(v, "can't start new thread") ||
+               (begins(v, "[Errno 11]") &&
+                memmem(m->content.p, m->content.n, fork, sizeof fork - 1) != NULL)) {
         if (kernel_short_of(q, SHORT_TASKS))
             tell_tasks(k, q);
     } else if (begins(v, "[Errno 24]")) {
@@ -193,12 +207,20 @@ void kernel_see_shortage(struct kernel *k, struct query *q, const struct jmsg *m
 
 /* ---- processes and threads ---- */
 
+/* It may have been up to a second ago: one that began since then is not blamed for what another did
+ * that has ended. */
 void kernel_tasks_refused(struct kernel *k, const struct launch_tasks_refused *t)
 {
+    enum { LOOK_MS = 1000 }; /* kernel-launcher/kernelproc.c */
+    const uint64_t now = now_of(k);
+    int other = k->run_ended_ms != 0 && now - k->run_ended_ms <= LOOK_MS;
+
     k->tasks_limit = t->pids_limit;
-    k->tasks_refused_ms = now_of(k);
+    k->tasks_refused_ms = now;
+    queries_mark_next(k->queries);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (q->is_run && q->busy && !run_ended(&q->run) && kernel_short_of(q, SHORT_TASKS))
+        if (is_at_work(q) && !(other && now - q->busy_ms <= LOOK_MS) &&
+            kernel_short_of(q, SHORT_TASKS))
             tell_tasks(k, q);
     }
 }

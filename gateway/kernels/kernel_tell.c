@@ -98,6 +98,7 @@ void kernel_run_ended(struct kernel *k, struct query *q)
     char short_of[KERNEL_SHORT_TEXT];
     struct logline l;
 
+    k->run_ended_ms = loop_now_ms(sessions_loop(k->all));
     if (q->run.state == RUN_TIMED_OUT)
         kernel_tell_stop(k, q);
     if (s != NULL)

@@ -11,6 +11,7 @@
 #include "hex.h"
 #include "launchclient.h"
 #include "launchmsg.h"
+#include "log.h"
 #include "sessions.h"
 
 struct err;
@@ -45,6 +46,7 @@ struct session {
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
     struct loop_timer *oom_timer;
+    struct log_limit tasks_log;   /* how often its refused processes are told there */
     uint64_t oom_limit, oom_peak; /* of what is told then */
 };
 

@@ -121,9 +121,7 @@ static void on_kernel_exited(struct session *n, const struct launch_kernel_exite
 
 static void on_tasks_refused(struct session *n, const struct launch_tasks_refused *t)
 {
-    static struct log_limit limit;
-
-    if (log_allowed(&limit, 20))
+    if (log_allowed(&n->tasks_log, 5))
         log_warn("tasks_refused", "session=%s refused=%llu limit=%llu", n->id,
                  (unsigned long long)t->refused, (unsigned long long)t->pids_limit);
     for (struct kernel *k = n->kernels; k != NULL; k = k->next)

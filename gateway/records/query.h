@@ -36,6 +36,7 @@ struct query {
     int allow_stdin;
     int busy, replied, idle;
     int is_run;
+    uint64_t busy_ms;        /* when its busy came */
     uint64_t idle_ms;        /* when its idle came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
@@ -52,6 +53,8 @@ struct query {
     int is_next;        /* by queries_mark_next() */
     int stop_told;      /* its client knows what stopped it */
     unsigned short_of;  /* bits of enum query_short: limits that it used up */
+    int memory_told;    /* that it is short of it */
+    int dropped_told;   /* and how much was dropped */
     struct output_use output;
     uint64_t sent_us;      /* CLOCK_MONOTONIC */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */

@@ -178,7 +178,7 @@ static void on_iopub(void *arg, const struct view *frames, size_t count)
         size_t bytes;
         log_drop("iopub", &e);
         if (rc == -HC_ELIMIT && link_salvage(l, frames, count, &m, &facts, &bytes) == 0)
-            l->ops.oversized(l->arg, &m, bytes, e.msg);
+            l->ops.oversized(l->arg, &m, &facts, bytes, e.msg);
         return;
     }
     int own = is_own_welcome(l, &m, &facts);

@@ -29,7 +29,8 @@ struct link_ops {
     void (*iopub)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
     /* One that is over a ceiling: verified, header and parent_header are readable,
      * the rest was not looked at. bytes is its size, why the ceiling. */
-    void (*oversized)(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+    void (*oversized)(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
+                      const char *why);
     void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
     /* iopub is received for sure, or was given up on after `give_up_ms`. */
     void (*proven)(void *arg);

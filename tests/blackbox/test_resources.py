@@ -182,3 +182,70 @@ def test_log_and_metrics_tell_which_limits_were_used_up(server, limited):
     assert {of: count(of) - n for of, n in before.items()} == {"disk": 1, "files": 0, "output": 1}
     ended = [ln for ln in server.log().splitlines() if "event=run_ended" in ln and limited.kid in ln]
     assert [re.search(r"short_of=(\S+)", ln).group(1) for ln in ended] == ["disk", "output"]
+
+
+def test_cells_that_wait_are_not_blamed_for_what_the_one_before_them_used_up(limited):
+    hog = limited.start("import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'x = bytearray(1 << 30)']).returncode")
+    others = [limited.start(f"n{i} = {i}") for i in range(5)]
+    runs = {hog: [], **{o: [] for o in others}}
+    ended = set()
+    while ended != set(runs):
+        m = limited.recv()
+        parent = (m.get("parent_header") or {}).get("msg_id")
+        if parent in runs:
+            runs[parent].append(m)
+            if m["header"]["msg_type"] == "status" and m["content"]["execution_state"] == "idle":
+                ended.add(parent)
+    told = [i for i in runs if any("out of memory" in m["content"].get("text", "") for m in runs[i])]
+    assert told == [hog]
+
+
+def test_eagain_of_another_call_is_no_process_limit(limited):
+    run = limited.run("import socket\na, b = socket.socketpair(); a.setblocking(False)\na.recv(1)")
+    assert run.ename == "BlockingIOError" and run.of("error")[0]["content"]["evalue"].startswith("[Errno 11]")
+    assert "[holdcell]" not in run.stream("stderr")
+
+
+def test_the_error_that_ends_a_cell_passes_also_when_it_is_not_the_first(limited):
+    run = limited.run("try: 1 / 0\nexcept ZeroDivisionError: get_ipython().showtraceback()\n"
+                      "print('x' * 3_000_000)\nraise ValueError('the last')")
+    assert [m["content"]["ename"] for m in run.of("error")] == ["ZeroDivisionError", "ValueError"]
+    assert run.ename == "ValueError" and "output limit" in run.stream("stderr")
+
+
+# A kernel that wants more output than it may have forges states of its cell, or belongs to nobody.
+FORGED = """
+import sys, time
+kernel = get_ipython().kernel
+socket, session, parent = kernel.iopub_socket, kernel.session, kernel.get_parent()
+def say(kind, content, parent): session.send(socket, kind, content, parent=parent)
+for i in range(12):
+    say('stream', {'name': 'stdout', 'text': 'x' * 1_000_000}, %s)
+    say('status', {'execution_state': %r}, %s)
+"""
+
+
+@pytest.mark.parametrize("of, state, by", [
+    ("parent", "idle", "{'header': {k: v for k, v in parent['header'].items() if k != 'msg_type'}}"),
+    ("{}", "busy", "parent"),
+    ("parent", "busy", "parent"),
+    ("{'header': {'msg_id': 'unknown', 'session': 'unknown', 'msg_type': 'execute_request'}}", "busy", "parent")])
+def test_forged_states_win_no_more_output(limited, of, state, by):
+    began = len(limited.seen)
+    assert limited.run(FORGED % (of, state, by)).reply
+    assert limited.run("'after'").result == "'after'"
+    texts = [m["content"]["text"] for m in limited.seen[began:] if m["header"]["msg_type"] == "stream"]
+    assert sum(len(t) for t in texts if "x" * 1000 in t) <= 2 * MIB
+    assert sum("has used up its" in t for t in texts) == 1
+
+
+def test_output_that_is_over_a_ceiling_counts_as_output(limited):
+    run = limited.run("""
+kernel = get_ipython().kernel
+parent = {'header': {**kernel.get_parent()['header'], 'more': 'y' * 50_000}}
+for i in range(100):
+    kernel.session.send(kernel.iopub_socket, 'stream', {'name': 'stdout', 'text': 'x'}, parent=parent, buffers=[b''] * 1100)
+""")
+    marks = run.stream("stderr").count("was dropped: ")
+    assert run.status == "ok" and 20 < marks < 60, marks
+    assert run.stream("stderr").count("has used up its 2 MiB") == 1

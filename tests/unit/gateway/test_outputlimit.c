@@ -31,22 +31,24 @@ static void a_budget_that_was_crossed_stays_used_up(void **state)
     assert_int_equal(output_ask(&u, 100, "stream", 1), OUTPUT_DROP);
 }
 
-static void state_and_the_first_error_pass(void **state)
+static void state_input_and_a_budget_of_errors_pass(void **state)
 {
     struct output_use u = { 0 };
 
     (void)state;
-    assert_false(output_is_over(&u, "stream"));
+    assert_int_equal(output_ask(&u, 10, "error", 1000), OUTPUT_PASS);
+    assert_false(output_is_over(&u, "stream", 1));
     assert_int_equal(output_ask(&u, 10, "stream", 11), OUTPUT_DROP_FIRST);
-    assert_true(output_is_over(&u, "stream"));
-    assert_false(output_is_over(&u, "status") || output_is_over(&u, "execute_input"));
-    assert_false(output_is_over(&u, "error"));
+    assert_true(output_is_over(&u, "stream", 1));
+    assert_false(output_is_over(&u, "status", UINT64_MAX));
     assert_int_equal(output_ask(&u, 10, "status", UINT64_MAX), OUTPUT_PASS);
     assert_int_equal(output_ask(&u, 10, "execute_input", 1000), OUTPUT_PASS);
-    assert_int_equal(output_ask(&u, 10, "error", 1000), OUTPUT_PASS);
-    assert_true(output_is_over(&u, "error"));
-    assert_int_equal(output_ask(&u, 10, "error", 1000), OUTPUT_DROP);
-    assert_int_equal(u.bytes, 10);
+    assert_int_equal(output_ask(&u, 10, "execute_input", 1000), OUTPUT_DROP);
+    assert_int_equal(output_ask(&u, 10, "error", OUTPUT_ERRORS), OUTPUT_DROP);
+    assert_int_equal(output_ask(&u, 10, "error", OUTPUT_ERRORS - 1000), OUTPUT_PASS);
+    assert_true(output_is_over(&u, "error", 1));
+    assert_int_equal(output_ask(&u, 10, "error", 1), OUTPUT_DROP);
+    assert_int_equal(u.bytes, 0);
 }
 
 static void without_a_limit_everything_passes(void **state)
@@ -64,7 +66,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fits_passes_and_what_does_not_is_counted),
         cmocka_unit_test(a_budget_that_was_crossed_stays_used_up),
-        cmocka_unit_test(state_and_the_first_error_pass),
+        cmocka_unit_test(state_input_and_a_budget_of_errors_pass),
         cmocka_unit_test(without_a_limit_everything_passes),
     };
 
