@@ -157,6 +157,7 @@ static const struct option_spec specs[] = {
          "kernels when the server ends: stop, or keep for the next one (stop)"),
 
     GROUP("Limits of output"),
+    LIMIT(OPTION_NUMBER, "output-mb", "MIB", OUTPUT, "what the output of one cell may take (1024)"),
     NUMBER("iopub-msg-rate", "N", iopub_msg_rate, 0, 1000000000,
            "messages of output a second for one socket; 0: no limit (0)"),
     NUMBER("iopub-data-rate", "BYTES", iopub_data_rate, 0, 1000000000000,

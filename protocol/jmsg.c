@@ -89,6 +89,17 @@ int jmsg_parse(const struct view *frames, size_t count, const struct jmsg_limits
     return 0;
 }
 
+uint64_t jmsg_bytes(const struct jmsg *m)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < JMSG_PARTS; i++)
+        bytes += m->parts[i].n;
+    for (unsigned i = 0; i < m->buffer_count; i++)
+        bytes += m->buffers[i].n;
+    return bytes;
+}
+
 enum { HEADER_KEYS = 7 };
 static const char *const header_keys[HEADER_KEYS] = {
     "msg_id", "msg_type", "session", "username", "date", "version", "subshell_id",

@@ -59,6 +59,8 @@ struct jmsg {
 int jmsg_parse(const struct view *frames, size_t count, const struct jmsg_limits *limits,
                struct jmsg *ret, struct err *e) MUST_CHECK;
 
+uint64_t jmsg_bytes(const struct jmsg *m); /* of the four parts and the buffers */
+
 /* The values of a header's keys, each absent when the key is. */
 struct jmsg_header {
     struct jsonscan_value msg_id, msg_type, session, username, date, version, subshell_id;

@@ -4,8 +4,8 @@
 
 #define LIMITS(s)                                                                     \
     U64(s, limits.memory_bytes), U64(s, limits.home_bytes), U64(s, limits.tmp_bytes), \
-        U64(s, limits.shm_bytes), U32(s, limits.inodes), U32(s, limits.pids),         \
-        U32(s, limits.cpu_millis), U32(s, limits.nofile)
+        U64(s, limits.shm_bytes), U64(s, limits.output_bytes), U32(s, limits.inodes), \
+        U32(s, limits.pids), U32(s, limits.cpu_millis), U32(s, limits.nofile)
 #define KERNEL(s) U64(s, sandbox), U32_UPTO(s, kernel, LAUNCH_KERNELS_MAX), U32(s, generation)
 
 static const struct msg_field create_fields[] = {

@@ -64,7 +64,8 @@ enum {
 struct launch_limits {
     uint64_t memory_bytes;
     uint64_t home_bytes, tmp_bytes, shm_bytes; /* each file system's size */
-    uint32_t inodes;                           /* of home and of tmp, each */
+    uint64_t output_bytes; /* of one run; the gateway counts, the launcher only keeps it */
+    uint32_t inodes;       /* of home and of tmp, each */
     uint32_t pids;
     uint32_t cpu_millis; /* 1000 = one core */
     uint32_t nofile;     /* hard limit of open descriptors of one process */
@@ -78,6 +79,7 @@ struct launch_limits {
         .home_bytes = UINT64_C(1) << 30,   \
         .tmp_bytes = 256 << 20,            \
         .shm_bytes = 128 << 20,            \
+        .output_bytes = 1 << 30,           \
         .inodes = 32768,                   \
         .pids = 256,                       \
         .cpu_millis = 1000,                \

@@ -26,7 +26,8 @@
     ROW(TMP, tmp_bytes, "tmp_mb", "tmp-mb", 1 << 20, 1, 1 << 24, 1)               \
     ROW(SHM, shm_bytes, "shm_mb", "shm-mb", 1 << 20, 1, 1 << 24, 1)               \
     ROW(INODES, inodes, "inodes", "inodes", 1, 64, 1 << 30, 1)                    \
-    ROW(FDS, nofile, "fds", "fds", 1, 64, 1 << 20, 1)
+    ROW(FDS, nofile, "fds", "fds", 1, 64, 1 << 20, 1)                             \
+    ROW(OUTPUT, output_bytes, "output_mb", "output-mb", 1 << 20, 1, 1 << 24, 1)
 
 enum { LIMIT_THOUSANDTH = 0 }; /* a unit: the member counts thousandths */
 

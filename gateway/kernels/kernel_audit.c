@@ -88,7 +88,7 @@ int kernel_audit_run(struct seat *s, const struct jmsg *m, struct err *e)
 }
 
 static void run_end_line(struct kernel *k, const struct origin *o, uint64_t run, const char *state,
-                         uint64_t took_us)
+                         const char *short_of, uint64_t took_us)
 {
     struct auditline l;
 
@@ -98,16 +98,21 @@ static void run_end_line(struct kernel *k, const struct origin *o, uint64_t run,
     auditline_uint(&l, "generation", k->generation);
     auditline_uint(&l, "run", run);
     auditline_string(&l, "state", state);
+    if (short_of[0] != '\0')
+        auditline_string(&l, "short_of", short_of);
     auditline_uint(&l, "duration_us", took_us);
     audit_note(&l);
 }
 
 void kernel_audit_run_end(struct kernel *k, const struct query *q, uint64_t took_us)
 {
-    run_end_line(k, q->origin, q->number, run_state_name(q->run.state), took_us);
+    char short_of[KERNEL_SHORT_TEXT];
+
+    run_end_line(k, q->origin, q->number, run_state_name(q->run.state),
+                 kernel_short_text(q, short_of), took_us);
 }
 
 void kernel_audit_run_unsent(struct seat *s, const char *state)
 {
-    run_end_line(s->kernel, s->origin, queries_next_number(s->kernel->queries), state, 0);
+    run_end_line(s->kernel, s->origin, queries_next_number(s->kernel->queries), state, "", 0);
 }

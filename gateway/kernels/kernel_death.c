@@ -29,7 +29,7 @@ static uint64_t now_of(const struct kernel *k)
 static enum run_state describe_death(struct kernel *k, char *out, size_t n)
 {
     const struct launch_kernel_exited *x = &k->exit;
-    char lines[160];
+    char lines[160], tasks[KERNEL_SHORT_TEXT];
 
     static const char *const names[] = { [METRIC_OOM] = "oom",
                                          [METRIC_SIGNAL] = "signal",
@@ -48,6 +48,7 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
         return RUN_KILLED;
     }
     if (x->out_of_memory) {
+        kernel_runs_short_of(k, SHORT_MEMORY);
         snprintf(out, n, "out of memory: limit %llu, peak %llu",
                  (unsigned long long)x->memory_limit_bytes,
                  (unsigned long long)x->memory_peak_bytes);
@@ -55,7 +56,8 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
     }
     if (x->signo != 0) {
         const char *name = sigabbrev_np(x->signo);
-        snprintf(out, n, "killed by signal %d (SIG%s)", x->signo, name != NULL ? name : "?");
+        snprintf(out, n, "killed by signal %d (SIG%s)%s", x->signo, name != NULL ? name : "?",
+                 kernel_tasks_text(k, tasks));
         return RUN_KILLED;
     }
     tail_lines(k->tail, 3, lines, sizeof lines);
@@ -63,7 +65,7 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
     if (x->exit_code != 0 && !k->was_ready && lines[0] != '\0')
         snprintf(out, n, "exited with code %d: %s", x->exit_code, lines);
     else
-        snprintf(out, n, "exited with code %d", x->exit_code);
+        snprintf(out, n, "exited with code %d%s", x->exit_code, kernel_tasks_text(k, tasks));
     return RUN_KERNEL_DIED;
 }
 

@@ -277,6 +277,7 @@ void kernel_watch_inherited(struct kernel *k, uint64_t now)
 void kernel_end_lost(struct kernel *k, struct query *q)
 {
     kernel_tell_gap(k, q);
+    kernel_tell_dropped(k, q);
     run_end(&q->run, q->replied ? q->run.verdict : RUN_LOST);
     if (!q->replied)
         kernel_tell_reply(k, q, "RunLost", kernel_lost_text);

@@ -37,14 +37,8 @@ static void read_names(const struct jmsg_facts *f, struct names *n)
 
 void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction)
 {
-    uint64_t bytes = 0;
-
-    for (unsigned i = 0; i < JMSG_PARTS; i++)
-        bytes += m->parts[i].n;
-    for (unsigned i = 0; i < m->buffer_count; i++)
-        bytes += m->buffers[i].n;
     metrics_add(METRIC_KERNEL_MESSAGES, channel, direction, 0, 1);
-    metrics_add(METRIC_KERNEL_BYTES, channel, direction, 0, bytes);
+    metrics_add(METRIC_KERNEL_BYTES, channel, direction, 0, jmsg_bytes(m));
 }
 
 /* ---- into the log ---- */
@@ -145,13 +139,15 @@ static void end_ignored(struct kernel *k, const struct query *done)
 }
 
 /* Which runs a message of the kernel is about, before it goes to clients. */
-static void look_ahead(struct kernel *k, const struct names *n, const struct jmsg *m,
-                       const char *state)
+static void look_ahead(struct kernel *k, struct query *q, const struct names *n,
+                       const struct jmsg *m, const char *state)
 {
-    struct query *q = queries_match_status(k->queries, n->parent_id, n->parent_session);
-
     if (q == NULL)
         return;
+    if (strcmp(state, "idle") == 0 && n->parent_type[0] != '\0') {
+        session_tell_memory(k->session);
+        kernel_tell_dropped(k, q);
+    }
     if (k->inherited > 0)
         kernel_heard_of(k, q, strcmp(state, "busy") == 0);
     if (!q->run.overdue)
@@ -169,6 +165,11 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
     if (q == NULL || n->parent_type[0] == '\0')
         return;
     if (strcmp(state, "busy") == 0) {
+        if (!q->busy) {
+            q->busy_ms = loop_now_ms(sessions_loop(k->all));
+            if (q->is_run)
+                k->late_output = (struct output_use){ 0 };
+        }
         q->busy = 1;
         run_busy(&q->run);
         kernel_is_ready_now(k);
@@ -230,9 +231,14 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         kernel_seed_status(k, f->parent.msg_id, state);
         return;
     }
-    look_ahead(k, &n, m, state);
+    struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
+    look_ahead(k, q, &n, m, state);
+    if (!kernel_takes_output(k, q, m->parent_header, n.type, jmsg_bytes(m)))
+        return;
     log_message(k, JMSG_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
                 n.type);
+    if (q != NULL && q->is_run && strcmp(n.type, "error") == 0)
+        kernel_see_shortage(k, q, m);
     if (is_status)
         on_status(k, &n, state);
 }
@@ -248,13 +254,20 @@ static const char *describe_oversized(size_t bytes, const char *why, char *out, 
 }
 
 /* What is dropped by a ceiling leaves a mark where it would have stood. */
-void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why)
+void kernel_on_oversized(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
+                         const char *why)
 {
     struct kernel *k = arg;
     char text[320], line[340];
+    struct names n;
 
+    read_names(f, &n);
     k->dropped.oversized++;
     k->iopub_ms = loop_now_ms(sessions_loop(k->all));
+    /* Its mark is output too, and the message may name a large parent. */
+    struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
+    if (!kernel_takes_output(k, q, m->parent_header, "stream", sizeof line + m->parent_header.n))
+        return;
     snprintf(line, sizeof line, "\n[holdcell] %s\n",
              describe_oversized(bytes, why, text, sizeof text));
     kernel_tell_stream(k, m->parent_header, line);
@@ -333,6 +346,10 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
         return;
     }
     kernel_heard_of(k, q, 0);
+    /* Without descriptors IPython cannot even say `error`. Its idle may have been read before, so
+     * ahead of the reply is the last moment. */
+    if (q->is_run)
+        kernel_see_shortage(k, q, m);
     log_message(k, channel, EVENT_KEEP, s->number, m, n.type);
     if (!query_is_answer(q->type, n.type))
         return;

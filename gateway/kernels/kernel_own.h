@@ -128,6 +128,10 @@ struct kernel {
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
     struct deferred_node reap;        /* frees the kernel outside of callbacks */
+    struct output_use late_output;    /* of no open request, since the last run began */
+    uint64_t tasks_limit;             /* that refused new ones, */
+    uint64_t tasks_refused_ms;        /* then; 0: never */
+    uint64_t run_ended_ms;            /* the last one; 0: none has */
     struct {
         uint64_t state_claims, second_replies, unasked, input, oversized;
     } dropped;
@@ -224,7 +228,8 @@ struct seeding *kernel_seed_end(struct kernel *k); /* returns NULL */
 
 /* ---- kernel_message.c ---- */
 void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
-void kernel_on_oversized(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+void kernel_on_oversized(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
+                         const char *why);
 void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
                                const struct jmsg_facts *f, size_t bytes, const char *why);
 void kernel_on_reopened(void *arg);
@@ -256,6 +261,25 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
 void kernel_run_ended(struct kernel *k, struct query *q); /* log */
 /* The kernel is not sent it. */
 void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, const char *why);
+
+/* ---- kernel_short.c: limits that a run has used up ---- */
+enum { KERNEL_SHORT_TEXT = 64 };
+int kernel_short_of(struct query *q, enum query_short what); /* notes it; 1: for the first time */
+const char *kernel_short_text(const struct query *q,
+                              char out[KERNEL_SHORT_TEXT]); /* "memory,disk" */
+/* All that the kernel works on are, as far as is known. */
+void kernel_runs_short_of(struct kernel *k, enum query_short what);
+/* 0: a message of so many bytes is dropped. q: the open request that it belongs to, or NULL. */
+int kernel_takes_output(struct kernel *k, struct query *q, struct view parent, const char *type,
+                        uint64_t bytes);
+/* For link_ops: of a run whose budget is used up. */
+int kernel_is_unwanted(void *arg, const struct jmsg *m, const struct jmsg_header *header,
+                       const struct jmsg_header *parent);
+void kernel_tell_dropped(struct kernel *k, struct query *q); /* before the idle that ends it */
+void kernel_see_shortage(struct kernel *k, struct query *q, const struct jmsg *m); /* of an error */
+void kernel_tasks_refused(struct kernel *k, const struct launch_tasks_refused *t);
+/* For the reason of a death: "" unless it was so a moment ago. */
+const char *kernel_tasks_text(const struct kernel *k, char out[KERNEL_SHORT_TEXT]);
 
 /* ---- kernel_watch.c ---- */
 void kernel_watch(struct kernel *k);      /* until all that it looks at has ended */

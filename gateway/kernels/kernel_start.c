@@ -98,6 +98,7 @@ void kernel_connect(struct kernel *k)
 {
     static const struct link_ops ops = {
         .iopub = kernel_on_iopub,
+        .unwanted = kernel_is_unwanted,
         .oversized = kernel_on_oversized,
         .reopened = kernel_on_reopened,
         .proven = on_proven,
@@ -119,6 +120,7 @@ void kernel_connect(struct kernel *k)
     if (!k->adopted)
         k->sid[0] = '\0';
     k->ready = 0;
+    k->late_output = (struct output_use){ 0 };
     if (link_open(&c, &k->endpoints, &ops, k, &k->link, &e) < 0) {
         err_wrap(&e, "connect to the kernel");
         kernel_refuse(k, e.msg);

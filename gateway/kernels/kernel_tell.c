@@ -89,12 +89,16 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
 
 void kernel_run_ended(struct kernel *k, struct query *q)
 {
-    int usual = q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED;
+    int usual =
+        (q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED) &&
+        q->short_of == 0;
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
     uint64_t took_us = clock_monotonic_us() - q->sent_us;
     struct seat *s = seat_by_number(k, q->seat);
+    char short_of[KERNEL_SHORT_TEXT];
     struct logline l;
 
+    k->run_ended_ms = loop_now_ms(sessions_loop(k->all));
     if (q->run.state == RUN_TIMED_OUT)
         kernel_tell_stop(k, q);
     if (s != NULL)
@@ -111,6 +115,8 @@ void kernel_run_ended(struct kernel *k, struct query *q)
     logline_string(&l, "principal", view_cstr(kernel_owner(k)));
     logline_uint(&l, "run", q->number);
     logline_string(&l, "state", view_cstr(run_state_name(q->run.state)));
+    if (q->short_of != 0)
+        logline_string(&l, "short_of", view_cstr(kernel_short_text(q, short_of)));
     logline_uint(&l, "interrupts", q->run.interrupts);
     logline_uint(&l, "duration_us", took_us);
     origin_child_fields(q->origin, q->span_id, &l);
@@ -130,7 +136,10 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
 
     snprintf(line, sizeof line, "\n[holdcell] %s\n", text);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (unanswered(q) && !q->replied)
+        if (!unanswered(q))
+            continue;
+        kernel_tell_dropped(k, q);
+        if (!q->replied)
             kernel_tell_stream(k, q->header, line);
     }
     /* Before the replies: a client that sees the reply first sends its next cell

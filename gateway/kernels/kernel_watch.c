@@ -113,6 +113,7 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     }
     if (!q->idle) {
         q->idle = 1;
+        kernel_tell_dropped(k, q);
         kernel_tell_stream(k, q->header, "\n[holdcell] the end of this cell's output was lost\n");
         kernel_tell_idle(k, q->header);
     }

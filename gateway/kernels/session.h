@@ -11,6 +11,7 @@
 #include "hex.h"
 #include "launchclient.h"
 #include "launchmsg.h"
+#include "log.h"
 #include "sessions.h"
 
 struct err;
@@ -45,6 +46,7 @@ struct session {
     struct launch_limits limits; /* those in force */
     struct kernel *kernels;      /* owned list, in start order */
     struct loop_timer *oom_timer;
+    struct log_limit tasks_log;   /* how often its refused processes are told there */
     uint64_t oom_limit, oom_peak; /* of what is told then */
 };
 
@@ -78,6 +80,9 @@ void session_leave(struct session *s, struct kernel *k);
 /* The launcher says that memory ended for some process of it: its runs hear of it soon, unless
  * it is the end of their kernel. */
 void session_out_of_memory(struct session *s, const struct launch_out_of_memory *o);
+
+/* Now, if it waits: a run of it is about to end. */
+void session_tell_memory(struct session *s);
 
 /* The launcher says that the sandbox ended by itself. */
 void session_lost(struct session *s, const char *why);

@@ -12,19 +12,27 @@
  * is the kernel's shows by then. What comes in between is told once. */
 enum { OOM_WAIT_MS = 500 };
 
+/* Those that were at work when it happened, not what has begun since. */
 static void tell_kernel(struct kernel *k, const char *text)
 {
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (q->is_run && !run_ended(&q->run) && !q->replied)
+        if ((q->short_of & (1U << SHORT_MEMORY)) && !q->memory_told && !run_ended(&q->run))
             kernel_tell_stream(k, q->header, text);
+        q->memory_told = (q->short_of & (1U << SHORT_MEMORY)) != 0;
     }
 }
 
 static void on_oom_wait(void *arg)
 {
-    struct session *s = arg;
+    session_tell_memory(arg);
+}
+
+void session_tell_memory(struct session *s)
+{
     char text[160];
 
+    if (s->oom_timer == NULL)
+        return;
     s->oom_timer = loop_timer_close(s->oom_timer);
     snprintf(text, sizeof text,
              "\n[holdcell] a process of this session was killed: out of memory (limit %llu MiB, "
@@ -40,6 +48,8 @@ void session_out_of_memory(struct session *s, const struct launch_out_of_memory 
 {
     s->oom_limit = o->memory_limit_bytes;
     s->oom_peak = o->memory_peak_bytes;
+    for (struct kernel *k = s->kernels; k != NULL; k = k->next)
+        kernel_runs_short_of(k, SHORT_MEMORY);
     if (s->oom_timer == NULL)
         s->oom_timer = loop_timer_start(s->all->loop, OOM_WAIT_MS, 0, on_oom_wait, s);
 }

@@ -119,6 +119,15 @@ static void on_kernel_exited(struct session *n, const struct launch_kernel_exite
     }
 }
 
+static void on_tasks_refused(struct session *n, const struct launch_tasks_refused *t)
+{
+    if (log_allowed(&n->tasks_log, 5))
+        log_warn("tasks_refused", "session=%s refused=%llu limit=%llu", n->id,
+                 (unsigned long long)t->refused, (unsigned long long)t->pids_limit);
+    for (struct kernel *k = n->kernels; k != NULL; k = k->next)
+        kernel_tasks_refused(k, t);
+}
+
 static void on_event(void *arg, unsigned verb, const void *body)
 {
     struct sessions *s = arg;
@@ -136,6 +145,8 @@ static void on_event(void *arg, unsigned verb, const void *body)
                  (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
                  (unsigned long long)o->memory_peak_bytes);
         session_out_of_memory(n, o);
+    } else if (verb == LAUNCH_TASKS_REFUSED) {
+        on_tasks_refused(n, body);
     } else if (verb == LAUNCH_SANDBOX_GONE) {
         autofree char *why = view_dup(((const struct launch_sandbox_gone *)body)->reason);
         session_lost(n, why);

@@ -9,6 +9,7 @@
 
 #include "jmsg.h"
 #include "origin.h"
+#include "outputlimit.h"
 #include "run.h"
 #include "runclock.h"
 
@@ -19,6 +20,8 @@ enum {
     QUERY_TYPE_MAX = 64,
     QUERIES_SEAT_MAX = 1024, /* unfinished ones of one seat */
 };
+
+enum query_short { SHORT_MEMORY, SHORT_TASKS, SHORT_DISK, SHORT_FILES, SHORT_OUTPUT };
 
 struct query {
     struct query *prev, *next; /* of all, in the order they were sent */
@@ -33,6 +36,7 @@ struct query {
     int allow_stdin;
     int busy, replied, idle;
     int is_run;
+    uint64_t busy_ms;        /* when its busy came */
     uint64_t idle_ms;        /* when its idle came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
@@ -45,9 +49,13 @@ struct query {
     int counted_out; /* its run has ended and is no longer counted */
     struct run run;
     struct runclock clock;
-    int interrupt_seen;    /* it said that it ended by KeyboardInterrupt, after its deadline */
-    int is_next;           /* by queries_mark_next() */
-    int stop_told;         /* its client knows what stopped it */
+    int interrupt_seen; /* it said that it ended by KeyboardInterrupt, after its deadline */
+    int is_next;        /* by queries_mark_next() */
+    int stop_told;      /* its client knows what stopped it */
+    unsigned short_of;  /* bits of enum query_short: limits that it used up */
+    int memory_told;    /* that it is short of it */
+    int dropped_told;   /* and how much was dropped */
+    struct output_use output;
     uint64_t sent_us;      /* CLOCK_MONOTONIC */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */
     uint8_t span_id[TRACE_SPAN_BYTES];

@@ -35,6 +35,7 @@ enum metric {
     METRIC_RUNS_OPEN,
     METRIC_RUNS, /* enum run_state - RUN_OK */
     METRIC_RUN_TIME,
+    METRIC_SHORTAGES, /* enum query_short */
 
     METRIC_KERNEL_MESSAGES, /* enum jmsg_channel, enum metric_direction */
     METRIC_KERNEL_BYTES,    /* likewise */
@@ -95,6 +96,7 @@ enum metric_drop {
     METRIC_CLIENT_MALFORMED,
     METRIC_GIVEN_UP,
     METRIC_OBSERVER,
+    METRIC_OUTPUT_LIMIT,
 };
 enum metric_method {
     METRIC_GET,

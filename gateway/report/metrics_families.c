@@ -17,7 +17,9 @@ LABEL(channels, "channel", "shell", "control", "stdin", "iopub");
 LABEL(kernel_directions, "direction", "from_kernel", "to_kernel");
 LABEL(client_directions, "direction", "from_client", "to_client");
 LABEL(drops, "reason", "rate_limit", "malformed", "signature", "oversized", "state_claim",
-      "second_reply", "unasked", "input_not_allowed", "client_malformed", "given_up", "observer");
+      "second_reply", "unasked", "input_not_allowed", "client_malformed", "given_up", "observer",
+      "output_limit");
+LABEL(shortages, "of", "memory", "tasks", "disk", "files", "output");
 LABEL(methods, "method", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "other");
 LABEL(statuses, "status", "1xx", "2xx", "3xx", "4xx", "5xx");
 LABEL(logins, "reason", "no_token", "wrong_token");
@@ -92,6 +94,9 @@ const struct family metrics_families[METRIC_COUNT] = {
     FAMILY(RUN_TIME, NAME("run_duration_seconds"),
            "From sending an execute_request to the end of its run.", HISTOGRAM,
            .buckets = &run_buckets),
+
+    FAMILY(SHORTAGES, NAME("run_shortages"), "Executions that used up a limit, by limit.", COUNTER,
+           .labels = { &shortages }),
 
     FAMILY(KERNEL_MESSAGES, NAME("kernel_messages"),
            "Messages between gateway and kernels; the gateway's own "

@@ -84,25 +84,28 @@ static void nudge(void *arg)
         l->timer = loop_timer_start(l->loop, NUDGE_AGAIN_MS, 0, nudge, l);
 }
 
+/* Of a message that jmsg_parse() took apart with the result rc. */
+static int verified(struct link *l, int rc, struct jmsg *m, struct jmsg_facts *ret_facts,
+                    struct err *e)
+{
+    if (rc == 0)
+        rc = jmsg_verify(l->key, m, e);
+    if (rc == 0)
+        rc = jmsg_scan(m, &jmsg_limits_default, ret_facts, e);
+    if (rc == -HC_EAUTH) {
+        l->counts.unsigned_++;
+        metrics_count(METRIC_DROPPED, METRIC_SIGNATURE);
+    } else if (rc < 0) {
+        l->counts.malformed++;
+        metrics_count(METRIC_DROPPED, rc == -HC_ELIMIT ? METRIC_OVERSIZED : METRIC_MALFORMED);
+    }
+    return rc;
+}
+
 int link_take(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
               struct jmsg_facts *ret_facts, struct err *e)
 {
-    int rc = jmsg_parse(frames, count, &jmsg_limits_default, ret, e);
-
-    if (rc == 0) {
-        rc = jmsg_verify(l->key, ret, e);
-        if (rc == 0)
-            rc = jmsg_scan(ret, &jmsg_limits_default, ret_facts, e);
-        if (rc == -HC_EAUTH) {
-            l->counts.unsigned_++;
-            metrics_count(METRIC_DROPPED, METRIC_SIGNATURE);
-            return rc;
-        }
-    }
-    l->counts.malformed += rc < 0;
-    if (rc < 0)
-        metrics_count(METRIC_DROPPED, rc == -HC_ELIMIT ? METRIC_OVERSIZED : METRIC_MALFORMED);
-    return rc;
+    return verified(l, jmsg_parse(frames, count, &jmsg_limits_default, ret, e), ret, ret_facts, e);
 }
 
 int link_salvage(struct link *l, const struct view *frames, size_t count, struct jmsg *ret,
@@ -149,6 +152,17 @@ static int is_own_welcome(struct link *l, const struct jmsg *m, const struct jms
            jsonscan_string_equals(v, l->welcome);
 }
 
+static int is_unwanted(struct link *l, const struct jmsg *m)
+{
+    enum { LARGE = 4096 }; /* of a smaller one the question costs as much as the check */
+    struct jmsg_header header, parent;
+
+    return (m->content.n > LARGE || m->buffer_count > 0) &&
+           jmsg_header_scan(m->header, &jmsg_limits_default, &header, NULL) == 0 &&
+           jmsg_header_scan(m->parent_header, &jmsg_limits_default, &parent, NULL) == 0 &&
+           l->ops.unwanted(l->arg, m, &header, &parent);
+}
+
 static void on_iopub(void *arg, const struct view *frames, size_t count)
 {
     struct link *l = arg;
@@ -156,12 +170,15 @@ static void on_iopub(void *arg, const struct view *frames, size_t count)
     struct jmsg_facts facts;
     struct err e = { 0 };
 
-    int rc = link_take(l, frames, count, &m, &facts, &e);
+    int rc = jmsg_parse(frames, count, &jmsg_limits_default, &m, &e);
+    if (rc == 0 && is_unwanted(l, &m))
+        return;
+    rc = verified(l, rc, &m, &facts, &e);
     if (rc < 0) {
         size_t bytes;
         log_drop("iopub", &e);
         if (rc == -HC_ELIMIT && link_salvage(l, frames, count, &m, &facts, &bytes) == 0)
-            l->ops.oversized(l->arg, &m, bytes, e.msg);
+            l->ops.oversized(l->arg, &m, &facts, bytes, e.msg);
         return;
     }
     int own = is_own_welcome(l, &m, &facts);

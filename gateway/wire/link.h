@@ -21,11 +21,16 @@ struct loop;
 enum link_own { LINK_SHELL, LINK_CONTROL, LINK_OWN_COUNT };
 
 struct link_ops {
+    /* Of a message of iopub that nobody has verified: 1 when it is dropped whatever that would
+     * say. A flood then costs what it costs to receive it. */
+    int (*unwanted)(void *arg, const struct jmsg *m, const struct jmsg_header *header,
+                    const struct jmsg_header *parent);
     /* A verified message of the kernel. Views are borrowed for the call. */
     void (*iopub)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
     /* One that is over a ceiling: verified, header and parent_header are readable,
      * the rest was not looked at. bytes is its size, why the ceiling. */
-    void (*oversized)(void *arg, const struct jmsg *m, size_t bytes, const char *why);
+    void (*oversized)(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
+                      const char *why);
     void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
     /* iopub is received for sure, or was given up on after `give_up_ms`. */
     void (*proven)(void *arg);

@@ -89,7 +89,7 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "memory-reserve-mb": "256", "isolation": "hardened", "accept-missing": "landlock,seccomp",
         "memory-reserve-mb": "256", "home": "tmpfs", "disk-reserve-mb": "100", "data": "words=/usr/share",
         "log-format": "json", "log-level": "debug", "access-log": "info", "inodes": "1000", "fds": "256", "shm-mb": "16",
-        "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
+        "output-mb": "100", "on-exit": "stop", "iopub-msg-rate": "10000", "iopub-data-rate": "10000000",
         "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",

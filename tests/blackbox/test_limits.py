@@ -10,7 +10,8 @@ import pytest
 from channels import Channels
 from server import cgroups_of, read, wait_for
 
-GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 1024, "tmp_mb": 256, "shm_mb": 128, "inodes": 32768, "fds": 4096}
+GIVEN = {"memory_mb": 2048, "cpus": 1, "pids": 256, "disk_mb": 1024, "tmp_mb": 256, "shm_mb": 128, "inodes": 32768, "fds": 4096,
+         "output_mb": 1024}
 GHOST = "00000000-0000-4000-8000-000000000000"
 
 
@@ -54,7 +55,8 @@ def own(server_with):
 
 
 def test_limits_are_those_that_were_asked_for(own):
-    asked = {"memory_mb": 512, "cpus": 0.5, "pids": 64, "disk_mb": 100, "tmp_mb": 50, "shm_mb": 20, "inodes": 1000, "fds": 256}
+    asked = {"memory_mb": 512, "cpus": 0.5, "pids": 64, "disk_mb": 100, "tmp_mb": 50, "shm_mb": 20, "inodes": 1000, "fds": 256,
+             "output_mb": 5}
     kid = own.start_kernel("python3", limits=asked)
     assert told(own, kid) == asked
     assert in_force(own) == {"memory_mb": 512, "cpus": 0.5, "pids": 64}
@@ -88,7 +90,7 @@ def test_limits_stay_at_a_restart_and_for_the_next_gateway(own):
 @pytest.mark.parametrize("limits,word", [
     ({"memory_mb": 2049}, "limits.memory_mb"), ({"cpus": 1.5}, "limits.cpus"), ({"pids": 257}, "limits.pids"),
     ({"disk_mb": 1025}, "limits.disk_mb"), ({"tmp_mb": 257}, "limits.tmp_mb"), ({"inodes": 40000}, "limits.inodes"),
-    ({"fds": 5000}, "limits.fds"), ({"shm_mb": 129}, "limits.shm_mb"),
+    ({"fds": 5000}, "limits.fds"), ({"shm_mb": 129}, "limits.shm_mb"), ({"output_mb": 1025}, "limits.output_mb"),
     ({"ram": 1}, "limits.ram"), ({"memory_mb": 1}, "limits.memory_mb"),
     ({"memory_mb": "512"}, "limits.memory_mb"), ([], "limits"), (5, "limits"), ({"pids": 2 ** 62}, "limits.pids")])
 def test_what_cannot_be_had_is_400_and_names_the_field(shared, limits, word):
@@ -113,10 +115,12 @@ def test_sessions_ask_for_limits_of_their_kernel(own):
 
 def test_the_maxima_are_the_options(server_with):
     s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32", "--cpus", "0.5", "--fds", "512",
-                    "--shm-mb", "8")
+                    "--shm-mb", "8", "--output-mb", "4")
     kid = s.start_kernel("python3", limits={"fds": 300})
-    assert told(s, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 32, "tmp_mb": 32, "cpus": 0.5, "fds": 300, "shm_mb": 8}
-    for limits in ({"memory_mb": 257}, {"cpus": 0.51}, {"disk_mb": 33}, {"tmp_mb": 33}, {"fds": 513}, {"shm_mb": 9}):
+    assert told(s, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 32, "tmp_mb": 32, "cpus": 0.5, "fds": 300, "shm_mb": 8,
+                            "output_mb": 4}
+    for limits in ({"memory_mb": 257}, {"cpus": 0.51}, {"disk_mb": 33}, {"tmp_mb": 33}, {"fds": 513}, {"shm_mb": 9},
+                   {"output_mb": 5}):
         r = s.request("POST", "/api/kernels", {"limits": limits})
         assert r.status == 400 and f"limits.{next(iter(limits))}" in r.json()["message"], r
 

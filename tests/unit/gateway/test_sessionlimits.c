@@ -108,6 +108,7 @@ static void a_bad_limit_is_named(void **state)
         { "{\"limits\": []}", "limits must be an object" },
         { "{\"limits\": {\"memory\": 1}}", "limits.memory is no limit" },
         { "{\"limits\": {\"shm_mb\": 0}}", "limits.shm_mb must be at least 1" },
+        { "{\"limits\": {\"output_mb\": 0}}", "limits.output_mb must be at least 1" },
         { "{\"limits\": {\"memory_mb\": \"1\"}}", "limits.memory_mb must be a whole number" },
         { "{\"limits\": {\"memory_mb\": 100.5}}", "limits.memory_mb must be a whole number" },
         { "{\"limits\": {\"memory_mb\": true}}", "limits.memory_mb must be a whole number" },
@@ -137,9 +138,10 @@ static void a_bad_limit_is_named(void **state)
 
 static void what_is_read_is_written_the_same(void **state)
 {
-    static const char text[] = "{\"memory_mb\":512,\"cpus\":0.25,\"pids\":100,\"disk_mb\":10,"
-                               "\"tmp_mb\":20,\"shm_mb\":5,\"inodes\":1000,\"fds\":64,"
-                               "\"cell_timeout\":60,\"stdin_timeout\":0.5}";
+    static const char text[] =
+        "{\"memory_mb\":512,\"cpus\":0.25,\"pids\":100,\"disk_mb\":10,"
+        "\"tmp_mb\":20,\"shm_mb\":5,\"inodes\":1000,\"fds\":64,\"output_mb\":7,"
+        "\"cell_timeout\":60,\"stdin_timeout\":0.5}";
     struct launch_limits l;
     struct err e = { 0 };
     char json[300];

@@ -48,6 +48,7 @@ void sandbox_limits_default(struct launch_limits *ret)
                                    .home_bytes = 512,
                                    .tmp_bytes = 256,
                                    .shm_bytes = 64,
+                                   .output_bytes = 1024,
                                    .inodes = 100,
                                    .pids = 256,
                                    .cpu_millis = 1000,

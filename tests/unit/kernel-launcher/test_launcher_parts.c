@@ -18,7 +18,7 @@
 
 /* ---- limits ---- */
 
-static const struct launch_limits defaults = { 1000, 100, 50, 10, 7, 8, 9, 10 };
+static const struct launch_limits defaults = { 1000, 100, 50, 10, 6, 7, 8, 9, 10 };
 
 static void no_wish_means_the_default(void **state)
 {
