@@ -161,7 +161,8 @@ class Launcher:
                 "--memory-reserve-mb=0"] + [f"--{name}-fd={fd}" for name, fd in fds.items()]
         options = f"log_path={self.reports}/of:abort_on_error=0:exitcode=99"
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
-               "ASAN_OPTIONS": options + ":detect_leaks=0:quarantine_size_mb=16", "UBSAN_OPTIONS": options + ":print_stacktrace=1"}
+               "ASAN_OPTIONS": options + ":detect_leaks=0:quarantine_size_mb=16",
+               "UBSAN_OPTIONS": options + ":print_stacktrace=1"}
         self.log_path = os.path.join(self.dir, "log")
         with open(self.log_path, "wb") as log:
             self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
