@@ -11,10 +11,10 @@ if full_tier && ! command -v nginx >/dev/null; then
     systemctl disable --now nginx >/dev/null 2>&1 || true     # the program alone is wanted
 fi
 
-# The tests wait more than they work: every second file runs beside the others, but for one that fills the host's
-# memory until sessions are refused.
+# The tests wait more than they work: every second file runs beside the others, but for those that fill the host's
+# memory until sessions are refused, and compare the times of neighbours.
 python=$(test_python) || broken "no environment for the tests"
-mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _systemd.py -e _admission.py)
+mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _systemd.py -e _admission.py -e _exhaustion.py)
 lanes=2
 logs=() reports=() pids=() status=0
 lane() { # lane FILES...
@@ -30,7 +30,7 @@ for ((first = 0; first < lanes; first++)); do
     lane "${mine[@]}"
 done
 for pid in "${pids[@]}"; do wait "$pid" || status=1; done
-lane tests/blackbox/test_admission.py
+lane tests/blackbox/test_admission.py tests/blackbox/test_exhaustion.py
 wait "${pids[-1]}" || status=1
 cat "${logs[@]}"
 junit_counts $status "${reports[@]}"
