@@ -20,6 +20,8 @@ struct sandbox_fake {
     int create_error, start_error,
         end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
     int create_ms;   /* that it takes to build one */
+    int create_s;    /* likewise, by the clock alone: nobody waits for them */
+    int ahead_s;     /* that the clock is ahead by now */
     int hold_starts; /* kernels stay on their way until fake_let_go() */
     int kill_has_no_effect;
     int held[SANDBOX_FAKE_HELD];
