@@ -157,6 +157,7 @@ static void child_exited(struct launcher *l, pid_t pid, int status, uint64_t now
             return;
         }
     }
+    sandbox_host_reaped(l->host, pid);
     log_info("child_reaped", "pid=%d status=%d", (int)pid, status);
 }
 

@@ -116,6 +116,12 @@ int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t r
     return 0;
 }
 
+void sandbox_host_reaped(struct sandbox_host *h, pid_t pid)
+{
+    (void)h;
+    (void)pid;
+}
+
 /* One directory. */
 int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e)
 {
