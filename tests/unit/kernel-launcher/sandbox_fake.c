@@ -157,6 +157,8 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     (void)h;
     if (fake.create_error != 0)
         return err_sys(e, fake.create_error, "fake");
+    if (fake.no_loop_devices && files->home == SANDBOX_HOME_DISK)
+        return err_sys(e, ENODEV, "fake");
     poll(NULL, 0, fake.create_ms);
     fake.ahead_s += fake.create_s;
     check(index < SANDBOXES && all[index] == NULL);
