@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,22 +273,38 @@ void workspaces_close(struct workspaces *w)
 
 /* ---- whether this host can ---- */
 
-static int open_dir(const char *path, int *ret_fd, struct err *e)
+static int check_disk(const char *path, int fd, struct err *e)
 {
     struct statfs fs;
-    struct stat st;
 
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, errno, "make '%.120s'", path);
-    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-        return err_sys(e, errno, "open '%.120s'", path);
-    if (st.st_uid != 0 || (st.st_mode & 022) != 0)
-        return err_set(e, EPERM, "'%.120s' must belong to root and be writable by root only", path);
+    if (fstatfs(fd, &fs) < 0)
+        return err_sys(e, errno, "look at '%.120s'", path);
     if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
         return err_set(e, ENOTSUP, "'%.120s' is in memory", path);
-    *ret_fd = take_fd(&fd);
     return 0;
+}
+
+static int check_dir(const char *path, int fd, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, errno, "look at '%.120s'", path);
+    if (st.st_uid != 0 || (st.st_mode & 022) != 0)
+        return err_set(e, EPERM, "'%.120s' must belong to root and be writable by root only", path);
+    return check_disk(path, fd, e);
+}
+
+static int open_dir(const char *path, int *ret_fd, struct err *e)
+{
+    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, errno, "open '%.120s'", path);
+    int r = check_dir(path, fd, e);
+    if (r == 0)
+        *ret_fd = take_fd(&fd);
+    return r;
 }
 
 static int try_one(struct workspaces *w, struct err *e)
@@ -312,6 +329,48 @@ static int try_one(struct workspaces *w, struct err *e)
     return 0;
 }
 
+int workspaces_try_in(int dir_fd, struct err *e)
+{
+    struct workspaces tried = { .dir_fd = dir_fd };
+    int r = try_one(&tried, e);
+
+    extimage_cache_clear(&tried.templates);
+    return r;
+}
+
+/* Where a directory of that path would be made. */
+static int open_above(const char *path, int *ret_fd, struct err *e)
+{
+    char above[PATH_MAX];
+    size_t n = strlen(path);
+
+    if (n >= sizeof above)
+        return err_set(e, ENAMETOOLONG, "'%.120s'", path);
+    memcpy(above, path, n);
+    while (n > 1 && above[n - 1] == '/')
+        n--;
+    while (n > 1 && above[n - 1] != '/')
+        n--;
+    above[n] = '\0';
+    autoclose int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, errno, "make '%.120s'", path);
+    int r = check_disk(path, fd, e);
+    if (r == 0)
+        *ret_fd = take_fd(&fd);
+    return r;
+}
+
+int workspaces_try(const char *path, struct err *e)
+{
+    autoclose int fd = -1;
+    int r = open_dir(path, &fd, e);
+
+    if (r == -ENOENT)
+        r = open_above(path, &fd, e);
+    return r < 0 ? r : workspaces_try_in(fd, e);
+}
+
 static int is_used(const struct workspaces *w)
 {
     const struct workspace *one = w->first;
@@ -324,8 +383,11 @@ static int is_used(const struct workspaces *w)
 int workspaces_open(struct workspaces *w, const char *path, uint64_t reserve, struct err *e)
 {
     struct workspaces tried = WORKSPACES_NONE;
-    int r = open_dir(path, &tried.dir_fd, e);
+    int r = 0;
 
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, errno, "make '%.120s'", path);
+    r = open_dir(path, &tried.dir_fd, e);
     if (r == 0)
         r = try_one(&tried, e);
     extimage_cache_clear(&tried.templates);

@@ -32,6 +32,9 @@ struct workspaces {
  * without a name. On failure *w is as it was: -EBUSY when sessions have workspaces of another directory. */
 int workspaces_open(struct workspaces *w, const char *path, uint64_t reserve,
                     struct err *e) MUST_CHECK;
+/* Whether that would do, of a path, or of a directory that is open; makes nothing that stays. */
+int workspaces_try(const char *path, struct err *e) MUST_CHECK;
+int workspaces_try_in(int dir_fd, struct err *e) MUST_CHECK;
 void workspaces_close(struct workspaces *w); /* what sessions still use stays theirs */
 
 /* One more user of the workspace of that name (bytes: its quota, when it is made now). *ret_fd: a

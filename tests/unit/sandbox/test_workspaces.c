@@ -268,6 +268,29 @@ static void what_is_no_directory_of_root_is_refused(void **state)
     assert_int_equal(sandbox_host_workspaces(box.host, "/etc/passwd", 0, &box_err), -ENOTDIR);
 }
 
+static void a_trial_says_what_the_start_would_and_makes_nothing(void **state)
+{
+    (void)state;
+    char path[128];
+
+    WORKSPACES_NEEDED();
+    unsigned files = count_files();
+    box_ok(workspaces_try(disk_path, &box_err));
+    snprintf(path, sizeof path, "%s/later", disk_path);
+    box_ok(workspaces_try(path, &box_err));
+    strcat(path, "//");
+    box_ok(workspaces_try(path, &box_err));
+    snprintf(path, sizeof path, "%s/no/later", disk_path);
+    assert_int_equal(workspaces_try(path, &box_err), -ENOENT);
+    assert_int_equal(workspaces_try("/etc/passwd", &box_err), -ENOTDIR);
+    assert_int_equal(count_files(), files);
+    snprintf(path, sizeof path, "%s/open", disk_path);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(workspaces_try(path, &box_err), -EPERM);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void without_room_it_is_not_made(void **state)
 {
     (void)state;
@@ -565,6 +588,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_quota_is_enospc),
         cmocka_unit_test(another_server_cannot_have_it_at_the_same_time),
         cmocka_unit_test(what_is_no_directory_of_root_is_refused),
+        cmocka_unit_test(a_trial_says_what_the_start_would_and_makes_nothing),
         cmocka_unit_test(without_room_it_is_not_made),
         cmocka_unit_test(hostile_content_changes_nothing),
         cmocka_unit_test(who_comes_second_with_an_image_leaves_that_of_the_first),
