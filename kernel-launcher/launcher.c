@@ -294,8 +294,9 @@ enum {
 };
 
 /* Who was stopped with its gateway (a paused container), or was held up, finds deadlines passed
- * that the gateway had no chance to move on, or whose new time lies in the socket unread. Asked
- * whenever a stretch of the turn has ended, and before any deadline is looked at. */
+ * that the gateway had no chance to move on, or whose new time lies in the socket unread. So lost time does
+ * not count, and the gateway has some seconds to speak. Asked whenever a stretch of the turn has ended,
+ * and before any deadline is looked at. */
 static void forgive(struct launcher *l, uint64_t now)
 {
     uint64_t lost = now > l->expected_ms ? now - l->expected_ms : 0;
@@ -306,8 +307,11 @@ static void forgive(struct launcher *l, uint64_t now)
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
-        if (s != NULL && s->deadline_ms != 0)
-            s->deadline_ms += lost + AFTER_STOP_MS;
+        if (s == NULL || s->deadline_ms == 0)
+            continue;
+        s->deadline_ms += lost;
+        if (s->deadline_ms < now + AFTER_STOP_MS)
+            s->deadline_ms = now + AFTER_STOP_MS;
     }
 }
 

@@ -72,7 +72,7 @@ static void tell_home(struct launcher *l, enum sandbox_home home, const char *wh
 
     if (short_of_disk != l->short_of_disk)
         log_warn(short_of_disk ? "homes_in_memory" : "homes_on_disk", "text=%s",
-                 LOG_QUOTED(short_of_disk ? why : "the disk has room again"));
+                 LOG_QUOTED(short_of_disk ? why : "they can lie there again"));
     l->short_of_disk = short_of_disk;
 }
 

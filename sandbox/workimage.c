@@ -12,7 +12,7 @@
 
 #include "err.h"
 
-#define UNFINISHED ".new" /* ends the names of those that are being made */
+#define UNFINISHED ".img.new" /* ends the names of those that are being made */
 
 enum { FILE_NAME_SIZE = WORKIMAGE_NAME_SIZE + 8, FRESH_SIZE = 32, TRIES = 16 };
 

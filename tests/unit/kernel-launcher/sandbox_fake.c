@@ -119,7 +119,7 @@ int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t r
 void sandbox_host_reaped(struct sandbox_host *h, pid_t pid)
 {
     (void)h;
-    (void)pid;
+    fake.reaped = pid;
 }
 
 /* One directory. */

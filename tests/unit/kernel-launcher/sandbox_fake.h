@@ -29,6 +29,7 @@ struct sandbox_fake {
     unsigned held_count;
     unsigned busy; /* so many answers "not yet" of free, empty and remove */
     int never_empty;
+    pid_t reaped;                                     /* last of sandbox_host_reaped() */
     int killed;                                       /* calls of sandbox_kill */
     int alive;                                        /* sandboxes that are not freed */
     int sealed;                                       /* calls of sandbox_seal */

@@ -188,6 +188,27 @@ static void a_deadline_beyond_the_maximum_is_refused(void **state)
     world_assert_error(&a, HC_ELIMIT, "deadline");
 }
 
+static pid_t other;
+
+static int other_was_told(struct world *w)
+{
+    (void)w;
+    return fake.reaped == other;
+}
+
+/* One that waits for a disk: who made it hears of its end. */
+static void the_end_of_any_other_child_is_told_to_the_sandboxes(void **state)
+{
+    struct world *w = *state;
+
+    world_create(w);
+    other = fork();
+    assert_true(other >= 0);
+    if (other == 0)
+        _exit(0);
+    world_until(w, other_was_told);
+}
+
 /* The gateway moved the deadline on in time: its message lay in the socket meanwhile. */
 static void a_deadline_that_passes_while_a_sandbox_is_built_is_no_end(void **state)
 {
@@ -245,6 +266,7 @@ int main(void)
         T(a_deadline_ends_the_session),
         T(a_deadline_ends_the_session_when_no_gateway_lives),
         T(a_deadline_can_be_taken_away),
+        T(the_end_of_any_other_child_is_told_to_the_sandboxes),
         T(a_deadline_that_passes_while_a_sandbox_is_built_is_no_end),
         T(time_in_which_the_launcher_was_paused_does_not_count),
         T(a_deadline_beyond_the_maximum_is_refused),

@@ -411,15 +411,18 @@ static void what_a_dead_server_left_unfinished_goes_and_what_a_living_one_makes_
 
     WORKSPACES_NEEDED();
     int dead = openat(disk_fd, ".dead.img.new", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    int lives = openat(disk_fd, ".1234.new", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int lives = openat(disk_fd, ".1234.img.new", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(lives, LOCK_EX), 0);
     close(dead);
+    close(openat(disk_fd, "other.new", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    close(openat(disk_fd, ".other", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     struct workspaces w = open_own();
     assert_false(exists(".dead.img.new"));
-    assert_true(exists(".1234.new"));
+    assert_true(exists(".1234.img.new"));
+    assert_true(exists("other.new") && exists(".other"));
     close(lives);
     close_own(&w);
-    assert_int_equal(unlinkat(disk_fd, ".1234.new", 0), 0);
+    assert_int_equal(unlinkat(disk_fd, ".1234.img.new", 0), 0);
 }
 
 static void an_image_that_was_removed_is_made_anew_for_the_next_session(void **state)
