@@ -288,15 +288,14 @@ static int sooner(int timeout, uint64_t at, uint64_t now)
 }
 
 enum {
-    STOPPED_MS =
-        2000, /* later than planned by this: we were stopped or frozen, or built something slow */
+    STOPPED_MS = 2000, /* later than planned by this: we were stopped, frozen or held up */
     AFTER_STOP_MS = 10000,
 };
 
-/* Who was stopped with its gateway (a paused container), or was held up, finds deadlines passed
- * that the gateway had no chance to move on, or whose new time lies in the socket unread. So lost time does
- * not count, and the gateway has some seconds to speak. Asked whenever a stretch of the turn has ended,
- * and before any deadline is looked at. */
+/* Who was stopped with its gateway (a paused container), or was held up, finds deadlines passed that the
+ * gateway had no chance to move on, or whose new time lies in the socket unread. So lost time does not
+ * count, neither for the gateway nor for kernels that start, and the gateway has some seconds to speak.
+ * Asked whenever a stretch of the turn has ended, and before any deadline is looked at. */
 static void forgive(struct launcher *l, uint64_t now)
 {
     uint64_t lost = now > l->expected_ms ? now - l->expected_ms : 0;
@@ -304,9 +303,13 @@ static void forgive(struct launcher *l, uint64_t now)
     l->expected_ms = now;
     if (lost < STOPPED_MS)
         return;
+    if (l->gateway.link != NULL)
+        link_give_time(l->gateway.link, lost);
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
+        for (unsigned k = 0; s != NULL && k < LAUNCH_KERNELS_MAX; k++)
+            s->kernels[k].start_by_ms += lost; /* of those on their way */
         if (s == NULL || s->deadline_ms == 0)
             continue;
         s->deadline_ms += lost;

@@ -265,9 +265,9 @@ static int check_swap_setting(const struct group *g, int *ret_there, struct err 
     const char *name = v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes";
     int r = cgfile_read(fd, name, text, sizeof text);
 
-    *ret_there = r != -ENOENT;
+    *ret_there = r != -ENOENT && r != -EOPNOTSUPP;
     if (r < 0)
-        return r == -ENOENT ? 0 : err_sys(e, -r, "read %s", name);
+        return !*ret_there ? 0 : err_sys(e, -r, "read %s", name);
     text[strcspn(text, "\n")] = '\0';
     if (text[0] < '0' || text[0] > '9' ||
         strtoull(text, NULL, 10) != (v2 ? 0 : (unsigned long long)MEMORY_LIMIT))

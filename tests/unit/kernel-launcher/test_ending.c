@@ -188,6 +188,25 @@ static void a_deadline_beyond_the_maximum_is_refused(void **state)
     world_assert_error(&a, HC_ELIMIT, "deadline");
 }
 
+/* What lies in its socket it could not read. */
+static void a_gateway_that_was_paused_too_is_no_silent_one(void **state)
+{
+    struct world *w = *state;
+    const struct launch_list list = { 0 };
+
+    world_create(w);
+    uint64_t request = world_ask(w, LAUNCH_LIST, &list, NULL, 0);
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    fake.ahead_s += 3600;
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    assert_false(world_gateway_dead(w));
+    world_fresh(&a);
+    world_next(w, &a);
+    assert_int_equal(a.head.request, request);
+}
+
 static pid_t other;
 
 static int other_was_told(struct world *w)
@@ -266,6 +285,7 @@ int main(void)
         T(a_deadline_ends_the_session),
         T(a_deadline_ends_the_session_when_no_gateway_lives),
         T(a_deadline_can_be_taken_away),
+        T(a_gateway_that_was_paused_too_is_no_silent_one),
         T(the_end_of_any_other_child_is_told_to_the_sandboxes),
         T(a_deadline_that_passes_while_a_sandbox_is_built_is_no_end),
         T(time_in_which_the_launcher_was_paused_does_not_count),
