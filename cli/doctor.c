@@ -20,6 +20,7 @@
 #include "err.h"
 #include "instance.h"
 #include "options.h"
+#include "optionvalue.h"
 #include "siblings.h"
 #include "spawn.h"
 
@@ -35,6 +36,7 @@ enum {
 struct doctor_options {
     int help, json;
     const char *isolation, *accept_missing, *cgroup_parent, *state_dir, *runtime;
+    const char *home, *workspaces;
     uint64_t fds;
 };
 
@@ -51,6 +53,9 @@ static const struct option_spec specs[] = {
     TEXT("cgroup-parent", "DIR", cgroup_parent, "as of `holdcell serve`"),
     TEXT("state-dir", "DIR", state_dir, "as of `holdcell serve` (/var/lib/holdcell)"),
     TEXT("runtime", "DIR", runtime, "as of `holdcell serve`"),
+    TEXT("home", "WORD", home, "as of `holdcell serve`: disk demands homes on disk (auto)"),
+    TEXT("workspaces", "DIR", workspaces,
+         "as of `holdcell serve`: demands that they can lie there"),
     { "fds", "N", OPTION_NUMBER, offsetof(struct doctor_options, fds), 64, 1 << 20,
       "as of `holdcell serve` (4096)" },
 };
@@ -89,6 +94,14 @@ static int read_options(int argc, char **argv, struct doctor_options *o,
         err_wrap(e, "option --isolation");
     if (rc == 0 && (rc = hostwall_policy_accept(policy, o->accept_missing, e)) < 0)
         err_wrap(e, "option --accept-missing");
+    if (rc == 0)
+        rc = optionvalue_home("home", o->home, e);
+    if (rc == 0)
+        rc = optionvalue_workspaces("workspaces", o->workspaces, e);
+    if (o->home != NULL && strcmp(o->home, "disk") == 0)
+        policy->wanted |= HOSTWALL_BIT(HOSTWALL_DISK_HOME);
+    if (o->workspaces != NULL)
+        policy->wanted |= HOSTWALL_BIT(HOSTWALL_IDMAPPED_MOUNT);
     return rc;
 }
 
@@ -201,6 +214,7 @@ static int try_walls(const struct doctor_options *o, struct doctorreport *d, str
         add(&a, "--cgroup-parent=", o->cgroup_parent);
         add(&a, "--isolation=", o->isolation);
         add(&a, "--accept-missing=", o->accept_missing);
+        add(&a, "--workspaces=", o->workspaces);
         add(&a, "--fds=", o->fds > 0 ? fds : NULL);
         rc = run_launcher(&a, d, e);
         free_args(&a);

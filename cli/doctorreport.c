@@ -131,8 +131,9 @@ static void print_verdict(const struct doctorreport *d, FILE *to)
         fprintf(to, "Level %s: what it demands is there", isolation_name(d->policy.level));
     else {
         hostwall_set_print(refused, names, sizeof names);
-        fprintf(to, "Level %s demands what is missing: %s.\n`holdcell serve` refuses to start",
-                isolation_name(d->policy.level), names);
+        fprintf(to, "Level %s%s demands what is missing: %s.\n`holdcell serve` refuses to start",
+                isolation_name(d->policy.level),
+                (refused & d->policy.wanted) != 0 ? " with these options" : "", names);
     }
     if (accepted(d) != 0) {
         hostwall_set_print(accepted(d), names, sizeof names);

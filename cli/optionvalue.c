@@ -180,6 +180,13 @@ int optionvalue_walls(const char *option, const char *value, struct err *e)
     return err_wrap(e, "option --%s", option);
 }
 
+int optionvalue_workspaces(const char *option, const char *value, struct err *e)
+{
+    if (value == NULL || value[0] == '/')
+        return 0;
+    return err_set(e, EINVAL, "option --%s: '%.80s' is no absolute path", option, value);
+}
+
 int optionvalue_home(const char *option, const char *value, struct err *e)
 {
     if (value == NULL || strcmp(value, "auto") == 0 || strcmp(value, "disk") == 0 ||

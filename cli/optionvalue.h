@@ -34,6 +34,7 @@ int optionvalue_log_format(const char *option, const char *value, struct err *e)
 int optionvalue_log_level(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_isolation(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_walls(const char *option, const char *value, struct err *e) MUST_CHECK;
+int optionvalue_workspaces(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_home(const char *option, const char *value, struct err *e) MUST_CHECK;
 int optionvalue_access_log(const char *option, const char *value, struct err *e) MUST_CHECK;
 

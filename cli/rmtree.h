@@ -6,8 +6,8 @@
 
 struct err;
 
-/* Removes name below dir with all that is in it; 0 when it does not exist. Follows
- * no link and leaves dir's file system alone below mount points (EBUSY). */
+/* Removes name below dir with all that is in it, however deep; 0 when it does not exist. Follows
+ * no link, and goes into no mount point (EBUSY). */
 int rmtree_at(int dir, const char *name, struct err *e) MUST_CHECK;
 
 #endif

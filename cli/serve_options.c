@@ -270,6 +270,7 @@ static int check_values(const struct option_reader *r, const struct serve_option
         { "isolation", o->isolation, optionvalue_isolation },
         { "accept-missing", o->accept_missing, optionvalue_walls },
         { "home", o->home, optionvalue_home },
+        { "workspaces", o->workspaces, optionvalue_workspaces },
     };
 
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -287,9 +288,6 @@ static int check_values(const struct option_reader *r, const struct serve_option
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
     if (o->workspace_mb != SERVE_UNSET && o->workspaces == NULL)
         return err_set(e, EINVAL, "option --workspace-mb needs --workspaces");
-    if (o->workspaces != NULL && o->workspaces[0] != '/')
-        return err_set(e, EINVAL, "option --workspaces: '%.80s' is no absolute path",
-                       o->workspaces);
     return check_identity(o, e);
 }
 

@@ -159,6 +159,7 @@ int admission_failure(int rc, struct err *e)
     case EMFILE:
     case ENFILE:
     case ENOSPC: /* namespaces, mounts, cgroups */
+    case ENODEV: /* loop devices: a container may have a few of them and no more */
         log_warn("session_not_built", "error=%s", LOG_QUOTED(e->msg));
         return err_set(e, HC_EFULL, "the host has no room for another session");
     default:

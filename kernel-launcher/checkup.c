@@ -27,6 +27,7 @@ static void fill(const struct launcher_options *o, struct sandbox_host *host, st
         .init_path = o->init,
         .runtime_dir = o->runtime,
         .state_dir = o->state_dir,
+        .workspaces = o->workspaces,
         .nofile = limits.nofile,
         .policy = &o->policy,
     };

@@ -34,6 +34,7 @@ void launcher_init(struct launcher *l, struct launcher_config *config, struct sa
         .state = LAUNCHER_SERVING,
         .signal_fd = -1,
         .audit_lock = -1,
+        .expected_ms = UINT64_MAX,
     };
     sessions_init(&l->sessions, config->sessions_max);
     gatewayproc_init(&l->gateway);
@@ -156,6 +157,7 @@ static void child_exited(struct launcher *l, pid_t pid, int status, uint64_t now
             return;
         }
     }
+    sandbox_host_reaped(l->host, pid);
     log_info("child_reaped", "pid=%d status=%d", (int)pid, status);
 }
 
@@ -286,21 +288,33 @@ static int sooner(int timeout, uint64_t at, uint64_t now)
 }
 
 enum {
-    STOPPED_MS = 2000, /* asleep for longer than asked by this: we were stopped or frozen */
+    STOPPED_MS = 2000, /* later than planned by this: we were stopped, frozen or held up */
     AFTER_STOP_MS = 10000,
 };
 
-/* Who was stopped with its gateway (a paused container) finds deadlines passed that the
- * gateway had no chance to move on. */
-static void forgive(struct launcher *l, uint64_t slept_ms, int timeout)
+/* Who was stopped with its gateway (a paused container), or was held up, finds deadlines passed that the
+ * gateway had no chance to move on, or whose new time lies in the socket unread. So lost time does not
+ * count, neither for the gateway nor for kernels that start, and the gateway has some seconds to speak.
+ * Asked whenever a stretch of the turn has ended, and before any deadline is looked at. */
+static void forgive(struct launcher *l, uint64_t now)
 {
-    if (timeout < 0 || slept_ms < (uint64_t)timeout + STOPPED_MS)
+    uint64_t lost = now > l->expected_ms ? now - l->expected_ms : 0;
+
+    l->expected_ms = now;
+    if (lost < STOPPED_MS)
         return;
+    if (l->gateway.link != NULL)
+        link_give_time(l->gateway.link, lost);
     for (unsigned i = 0; i < l->sessions.max; i++) {
         struct session *s = l->sessions.slot[i];
 
-        if (s != NULL && s->deadline_ms != 0)
-            s->deadline_ms += slept_ms - (uint64_t)timeout + AFTER_STOP_MS;
+        for (unsigned k = 0; s != NULL && k < LAUNCH_KERNELS_MAX; k++)
+            s->kernels[k].start_by_ms += lost; /* of those on their way */
+        if (s == NULL || s->deadline_ms == 0)
+            continue;
+        s->deadline_ms += lost;
+        if (s->deadline_ms < now + AFTER_STOP_MS)
+            s->deadline_ms = now + AFTER_STOP_MS;
     }
 }
 
@@ -381,21 +395,24 @@ static int finished(struct launcher *l, uint64_t now)
 int launcher_turn(struct launcher *l, int timeout_ms)
 {
     uint64_t now = clock_ms();
-    int timeout = serve_clock(l, timeout_ms, now);
 
+    forgive(l, now); /* what the end of the last turn took */
+    int timeout = serve_clock(l, timeout_ms, now);
     if (finished(l, now))
         return 0;
     size_t n = fill_polls(l);
-    if (poll(l->polled, n, timeout) < 0) {
-        if (errno == EINTR || errno == EAGAIN || errno == ENOMEM)
+    l->expected_ms = timeout < 0 ? UINT64_MAX : now + (uint64_t)timeout;
+    int polled = poll(l->polled, n, timeout);
+    int error = errno;
+    now = clock_ms();
+    forgive(l, now);
+    if (polled < 0) {
+        if (error == EINTR || error == EAGAIN || error == ENOMEM)
             return 1;
-        log_error("poll", "errno=%d", errno);
+        log_error("poll", "errno=%d", error);
         l->failed = 1;
         return 0;
     }
-    uint64_t before = now;
-    now = clock_ms();
-    forgive(l, now - before, timeout);
     short gateway_events = l->polled[1].revents;
     short keeper_events[KEEPER_POLLS];
     for (unsigned i = 0; i < KEEPER_POLLS; i++)

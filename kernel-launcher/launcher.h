@@ -57,6 +57,7 @@ struct launcher {
     enum admission_lack lack; /* that was told last */
     int short_of_disk;        /* likewise: homes that may lie on disk are in memory */
     uint64_t stop_by_ms;      /* of the present state, when it is not SERVING */
+    uint64_t expected_ms;     /* when the loop meant to look at the clock again, at the latest */
     int failed;               /* 1: give up, exit status 1 */
     int signal_fd;            /* owned */
     int audit_lock;           /* owned; keeps other servers from the audit file; -1: none */

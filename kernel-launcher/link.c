@@ -237,6 +237,14 @@ uint64_t link_patience_ends(const struct link *l)
     return l->unread_ms != 0 ? l->unread_ms + LINK_SILENCE_MS : 0;
 }
 
+void link_give_time(struct link *l, uint64_t ms)
+{
+    if (l->unread_ms != 0)
+        l->unread_ms += ms;
+    for (struct waiting *w = l->first; w != NULL; w = w->next)
+        w->since_ms += ms;
+}
+
 void link_check_patience(struct link *l, uint64_t now_ms)
 {
     if (l->unread_ms != 0 && now_ms >= l->unread_ms + LINK_SILENCE_MS) {

@@ -57,5 +57,7 @@ void link_break(struct link *l, const char *fmt, ...) __attribute__((format(prin
  * too old, or when what was sent lies unread too long; 0 when nothing is due. */
 uint64_t link_patience_ends(const struct link *l);
 void link_check_patience(struct link *l, uint64_t now_ms);
+/* So long nobody could read or write here. */
+void link_give_time(struct link *l, uint64_t ms);
 
 #endif

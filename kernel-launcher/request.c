@@ -66,19 +66,20 @@ static void answer_done(struct request *r)
 }
 
 /* A change is told; which one a session has, the line of its creation tells. */
-static void tell_home(struct launcher *l, enum sandbox_home home)
+static void tell_home(struct launcher *l, enum sandbox_home home, const char *why)
 {
     int short_of_disk = home == SANDBOX_HOME_MEMORY && l->config->home.mode == HOME_AUTO;
 
     if (short_of_disk != l->short_of_disk)
-        log_warn(short_of_disk ? "homes_in_memory" : "homes_on_disk", "text=\"%s\"",
-                 short_of_disk ? "the disk has no room for more" : "the disk has room again");
+        log_warn(short_of_disk ? "homes_in_memory" : "homes_on_disk", "text=%s",
+                 LOG_QUOTED(short_of_disk ? why : "they can lie there again"));
     l->short_of_disk = short_of_disk;
 }
 
-/* The limits in force, where the home lies, and whether there is room for all that. */
-static int admit(struct request *r, struct launch_limits *limits, struct sandbox_files *files,
-                 struct err *e)
+/* The limits in force, where the home lies, and whether there is room for all that. no_disk: homes cannot
+ * lie there now, however much room it has. */
+static int admit(struct request *r, int no_disk, struct launch_limits *limits,
+                 struct sandbox_files *files, struct err *e)
 {
     struct launcher *l = r->launcher;
     const struct launch_limits *wanted = &r->body.create.limits;
@@ -88,15 +89,53 @@ static int admit(struct request *r, struct launch_limits *limits, struct sandbox
     if (rc < 0)
         return rc;
     admission_look(l, &a);
+    if (no_disk)
+        a.disk_available = 0;
     rc = home_choose(&l->config->home, &a, &l->config->defaults, wanted->home_bytes != 0, limits,
                      &files->home, e);
     if (rc < 0)
         return rc;
     if (files->home == SANDBOX_HOME_DISK)
         a.disk_needed = sandbox_home_size(limits);
-    rc = admission_check(l, &a, limits, e);
+    return admission_check(l, &a, limits, e);
+}
+
+/* -ENODEV: the host has loop devices, or nothing would be tried, but not one more for this home. */
+static int admit_and_build(struct request *r, int no_disk, struct launch_limits *limits,
+                           struct sandbox_files *files, struct session **ret, struct err *e)
+{
+    struct launcher *l = r->launcher;
+    int rc = admit(r, no_disk, limits, files, e);
+
+    if (rc < 0)
+        return rc;
+    struct session *s = sessions_add(&l->sessions);
+    check(s != NULL); /* admitted */
+    rc = sandbox_create(l->host, s->index, limits, files, &s->sandbox, e);
+    if (rc < 0) {
+        sessions_remove(&l->sessions, s);
+        err_wrap(e, "create");
+        return rc == -ENODEV && files->home == SANDBOX_HOME_DISK &&
+                       l->config->home.mode == HOME_AUTO
+                   ? rc
+                   : admission_failure(rc, e);
+    }
+    *ret = s;
+    return 0;
+}
+
+static int build(struct request *r, struct launch_limits *limits, struct sandbox_files *files,
+                 struct session **ret, struct err *e)
+{
+    struct err why = { .msg = "the disk has no room for more" };
+    int rc = admit_and_build(r, 0, limits, files, ret, e);
+
+    if (rc == -ENODEV) {
+        why = *e;
+        rc = admit_and_build(r, 1, limits, files, ret, e);
+    }
     if (rc == 0)
-        tell_home(l, files->home);
+        tell_home(r->launcher, files->home, why.msg);
     return rc;
 }
 
@@ -161,6 +200,7 @@ static int create(struct request *r, struct err *e)
     struct launcher *l = r->launcher;
     struct launch_created made = { 0 };
     struct sandbox_files files = { 0 };
+    struct session *s = NULL;
     char workspace[LAUNCH_PRINCIPAL_MAX + 1];
 
     if (!view_equals(r->body.create.profile, "default"))
@@ -169,17 +209,9 @@ static int create(struct request *r, struct err *e)
     if (rc == 0)
         rc = choose_workspace(r, &files, workspace, e);
     if (rc == 0)
-        rc = admit(r, &made.limits, &files, e);
+        rc = build(r, &made.limits, &files, &s, e);
     if (rc < 0)
         return rc;
-    struct session *s = sessions_add(&l->sessions);
-    check(s != NULL); /* admitted */
-    rc = sandbox_create(l->host, s->index, &made.limits, &files, &s->sandbox, e);
-    if (rc < 0) {
-        sessions_remove(&l->sessions, s);
-        err_wrap(e, "create");
-        return admission_failure(rc, e);
-    }
     s->starting_until_ms = clock_ms() + l->config->starting_ms;
     s->limits = made.limits;
     s->data_all = r->body.create.data_all;

@@ -20,6 +20,10 @@ int session_limits_choose(const struct launch_limits *wanted, const struct launc
         if (value > max)
             return err_set(e, HC_ELIMIT, "limit %s: %" PRIu64 " is above the maximum %" PRIu64,
                            l->member, value, max);
+        /* A sandbox with less would come to no good, slowly. */
+        if (value < l->least)
+            return err_set(e, HC_ELIMIT, "limit %s: %" PRIu64 " is below the minimum %" PRIu64,
+                           l->member, value, l->least);
         limit_set(&chosen, l, value);
     }
     *ret = chosen;

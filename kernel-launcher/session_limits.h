@@ -6,8 +6,8 @@
 
 struct err;
 
-/* 0 in wanted means the default; above the maximum is -HC_ELIMIT and names the
- * limit and the maximum. */
+/* 0 in wanted means the default; above the maximum, or below what anybody may ask for (limit.h), is
+ * -HC_ELIMIT and names the limit and that bound. */
 int session_limits_choose(const struct launch_limits *wanted, const struct launch_limits *defaults,
                           const struct launch_limits *maxima, struct launch_limits *ret,
                           struct err *e) MUST_CHECK;

@@ -147,10 +147,10 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                              "homes with a size on disk (a loop device with ext4)",
                              "homes are in memory only", "modprobe loop; install e2fsprogs" },
     [HOSTWALL_IDMAPPED_MOUNT] = { "idmapped-mount", HOSTWALLS_OF_SERVICE, ISOLATION_NEVER, 0,
-                                  "a file system is given to a session's ids without touching a "
-                                  "file",
-                                  "the owner of a home's files is changed instead",
-                                  "a kernel since 5.12 (tmpfs: 6.3)" },
+                                  "a workspace's files belong to the user of each session that has "
+                                  "it",
+                                  "no workspaces (--workspaces)",
+                                  "a kernel since 5.12, and what disk-home needs" },
     [HOSTWALL_NAMESPACE_LISTENER] = { "listener-in-namespace", HOSTWALLS_OF_SERVICE,
                                       ISOLATION_NEVER, 0,
                                       "a door out of a session's network that only the server "
@@ -317,7 +317,7 @@ int hostwall_policy_accept(struct hostwall_policy *p, const char *names, struct 
 
 int hostwall_demanded(const struct hostwall_policy *p, enum hostwall wall)
 {
-    return walls[wall].demanded_by <= p->level;
+    return walls[wall].demanded_by <= p->level || (p->wanted & HOSTWALL_BIT(wall)) != 0;
 }
 
 hostwall_set hostwall_refused(const struct hostwall_policy *p, hostwall_set missing)

@@ -120,6 +120,7 @@ int isolation_of(const char *name, enum isolation *ret, struct err *e) MUST_CHEC
 struct hostwall_policy {
     enum isolation level;
     hostwall_set accepted;
+    hostwall_set wanted; /* options of the server need these, whatever the level */
 };
 
 /* Names with commas; NULL is none. -EINVAL: no wall, or one that no session can be built without. */

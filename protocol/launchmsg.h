@@ -59,8 +59,8 @@ enum {
     LAUNCH_DATA_MAX = 32 * 33, /* bytes of all names of data directories with their NULs */
 };
 
-/* Limits of one session. In a request 0 means the profile's default, and a value
- * above the profile's maximum is refused (-HC_ELIMIT names it). */
+/* Limits of one session. In a request 0 means the profile's default, and a value above the
+ * profile's maximum or below the least of its row (limit.h) is refused (-HC_ELIMIT names it). */
 struct launch_limits {
     uint64_t memory_bytes;
     uint64_t home_bytes, tmp_bytes, shm_bytes; /* each file system's size */

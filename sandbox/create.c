@@ -46,9 +46,11 @@ static int take_workspace(struct sandbox *s, const struct sandbox_files *files, 
 {
     if (files->workspace == NULL)
         return 0;
-    s->workspace_bytes = files->workspace_bytes;
-    return workspaces_take(&s->host->workspaces, files->workspace, files->workspace_bytes,
-                           sandbox_user_id(s), &s->workspace, ret_fd, e);
+    int r = workspaces_take(&s->host->workspaces, files->workspace, files->workspace_bytes,
+                            sandbox_user_id(s), &s->workspace, ret_fd, e);
+    if (r == 0) /* an image that is there may be larger than what is asked for now */
+        s->workspace_bytes = workspace_bytes(s->workspace);
+    return r;
 }
 
 static int delivery_open(struct sandbox *s, const struct sandbox_files *files, struct delivery *d,

@@ -47,8 +47,10 @@ static int make_on_disk(struct homes *h, const struct launch_limits *l, int *ret
     const struct extimage_spec spec = spec_of(l);
     autoclose int image = -1;
     autoclose int device = -1;
-    int r = open_image(h->dir_fd, &image, e);
+    int r = loopdev_check(e); /* before so much of the disk is taken and given back */
 
+    if (r == 0)
+        r = open_image(h->dir_fd, &image, e);
     if (r == 0)
         r = extimage_make(&h->templates, &spec, image, e);
     if (r == 0)

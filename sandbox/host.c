@@ -81,6 +81,11 @@ int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t r
     return workspaces_open(&h->workspaces, path, reserve, e);
 }
 
+void sandbox_host_reaped(struct sandbox_host *h, pid_t pid)
+{
+    workspaces_reaped(&h->workspaces, pid);
+}
+
 struct sandbox_host *sandbox_host_close(struct sandbox_host *h)
 {
     if (h == NULL)

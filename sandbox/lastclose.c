@@ -29,14 +29,14 @@ static _Noreturn void hold(int fd, int other_fd, int wait_fd)
     _exit(0);
 }
 
-void lastclose(int *fd, int *other_fd)
+pid_t lastclose(int *fd, int *other_fd)
 {
     int p[2];
 
     if ((*fd < 0 && *other_fd < 0) || pipe2(p, O_CLOEXEC) < 0) {
         closep(fd);
         closep(other_fd);
-        return;
+        return 0;
     }
     pid_t pid = proc_clone(0, -1, NULL);
     if (pid == 0)
@@ -45,14 +45,15 @@ void lastclose(int *fd, int *other_fd)
     closep(other_fd);
     close(p[0]);
     close(p[1]);
+    return pid > 0 ? pid : 0;
 }
 
-void lastclose_sync(int fd)
+pid_t lastclose_sync(int fd)
 {
     pid_t pid = fd >= 0 ? proc_clone(0, -1, NULL) : -1;
 
     if (pid != 0)
-        return;
+        return pid > 0 ? pid : 0;
     proc_reset_signals();
     if (fd != 0)
         (void)dup2(fd, 0);

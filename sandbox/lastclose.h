@@ -5,11 +5,13 @@
 #ifndef HC_LASTCLOSE_H
 #define HC_LASTCLOSE_H
 
-/* Closes both now, as far as the caller is concerned; -1 is none. Whoever reaps the launcher's
- * children reaps that one too. */
-void lastclose(int *fd, int *other_fd);
+#include <sys/types.h>
+
+/* Closes both now, as far as the caller is concerned; -1 is none. Returns the child that ends when
+ * they are closed; 0: there is none. Whoever reaps the launcher's children reaps that one too. */
+pid_t lastclose(int *fd, int *other_fd);
 
 /* Writes a file system to its disk, likewise by a child; fd is in it, and stays the caller's. */
-void lastclose_sync(int fd);
+pid_t lastclose_sync(int fd);
 
 #endif

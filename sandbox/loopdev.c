@@ -42,14 +42,32 @@ static int open_free(int control_fd, int *ret_fd, struct err *e)
     return 0;
 }
 
-int loopdev_attach(int file_fd, int *ret_fd, struct err *e)
+static int open_control(int *ret_fd, struct err *e)
 {
-    autoclose int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-    int r = -EBUSY;
-
-    if (control < 0)
+    *ret_fd = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+    if (*ret_fd < 0)
         return err_sys(e, errno == ENOENT || errno == ENXIO ? ENODEV : errno,
                        "open /dev/loop-control");
+    return 0;
+}
+
+int loopdev_check(struct err *e)
+{
+    autoclose int control = -1;
+    autoclose int fd = -1;
+    int r = open_control(&control, e);
+
+    return r < 0 ? r : open_free(control, &fd, e);
+}
+
+int loopdev_attach(int file_fd, int *ret_fd, struct err *e)
+{
+    autoclose int control = -1;
+    int r = open_control(&control, e);
+
+    if (r < 0)
+        return r;
+    r = -EBUSY;
     for (int i = 0; i < TRIES && r == -EBUSY; i++) {
         autoclose int fd = -1;
 

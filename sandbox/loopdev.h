@@ -14,4 +14,8 @@ struct err;
  * this host lets us have no loop device. */
 int loopdev_attach(int file_fd, int *ret_fd, struct err *e) MUST_CHECK;
 
+/* Whether there is one to be had just now; -ENODEV as above: a /dev that was made once, in a container, has
+ * a few, and others may be using them. */
+int loopdev_check(struct err *e) MUST_CHECK;
+
 #endif

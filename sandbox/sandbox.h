@@ -88,6 +88,9 @@ uint32_t sandbox_data_all(const struct sandbox_host *h);
 int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t reserve,
                             struct err *e) MUST_CHECK;
 
+/* The caller has reaped a child that is neither an init nor a kernel: one of those that wait for a disk. */
+void sandbox_host_reaped(struct sandbox_host *h, pid_t pid);
+
 /* Bytes of memory that the session uses now; 0 when that cannot be read. */
 uint64_t sandbox_memory(const struct sandbox *s);
 

@@ -2,23 +2,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include "err.h"
 #include "lastclose.h"
 #include "loopdev.h"
 #include "userns.h"
+#include "workimage.h"
 
 enum {
-    NAME_SIZE = 64, /* of a principal */
-    IDLE_MAX = 32,  /* that stay mounted without a session: the next one need not wait */
+    IDLE_MAX = 32, /* that stay mounted without a session: the next one need not wait */
     FILE_BYTES = 16384,
     INODES_LEAST = 1024,
     OWNER = USERNS_USER_ID, /* on the disk */
@@ -26,10 +25,16 @@ enum {
 
 struct workspace {
     struct workspace *next;
-    char name[NAME_SIZE];
+    char name[WORKIMAGE_NAME_SIZE];
     int device_fd, mount_fd; /* owned; the mount keeps the file system while nobody uses it */
+    dev_t dev;               /* of the image, as is: */
+    ino_t ino;
+    uint64_t bytes;
     unsigned users;
-    uint64_t left; /* when the last one left */
+    uint64_t left;   /* when the last one left */
+    pid_t sync_pid;  /* a child that writes it to the disk; 0: none */
+    int sync_again;  /* when that child has ended */
+    pid_t close_pid; /* of one that goes: the child that unmounts it */
 };
 
 static struct extimage_spec spec_of(uint64_t bytes)
@@ -42,79 +47,6 @@ static struct extimage_spec spec_of(uint64_t bytes)
                                    .inodes = inodes < UINT32_MAX ? (uint32_t)inodes : UINT32_MAX,
                                    .journal = 1,
                                    .owner = OWNER };
-}
-
-/* ---- images ---- */
-
-static int check_room(const struct workspaces *w, uint64_t size, struct err *e)
-{
-    struct statvfs fs;
-
-    if (fstatvfs(w->dir_fd, &fs) < 0)
-        return err_sys(e, errno, "look at the disk of the workspaces");
-    uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
-    if (left < w->reserve || left - w->reserve < size)
-        return err_set(e, HC_EFULL, "the disk has no room for the workspace");
-    return 0;
-}
-
-/* A name that is complete from the first moment on: what a crash leaves is written anew. */
-static int make_image(struct workspaces *w, const char *file, uint64_t bytes, struct err *e)
-{
-    const struct extimage_spec spec = spec_of(bytes);
-    char fresh[NAME_SIZE + 16];
-    int r = check_room(w, extimage_size(&spec), e);
-
-    if (r < 0)
-        return r;
-    snprintf(fresh, sizeof fresh, ".%s.new", file);
-    (void)unlinkat(w->dir_fd, fresh, 0);
-    autoclose int fd =
-        openat(w->dir_fd, fresh, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_sys(e, errno, "make a workspace");
-    r = extimage_make(&w->templates, &spec, fd, e);
-    if (r == 0 && fsync(fd) < 0)
-        r = err_sys(e, errno, "write a workspace");
-    if (r == 0 && renameat2(w->dir_fd, fresh, w->dir_fd, file, RENAME_NOREPLACE) < 0 &&
-        errno != EEXIST) /* of another server: its is as good */
-        r = err_sys(e, errno, "name a workspace");
-    if (r < 0)
-        (void)unlinkat(w->dir_fd, fresh, 0);
-    if (r == -ENOSPC)
-        return err_set(e, HC_EFULL, "the disk has no room for the workspace");
-    return r;
-}
-
-static int open_image(struct workspaces *w, const char *name, uint64_t bytes, int *ret_fd,
-                      int *ret_made, struct err *e)
-{
-    char file[NAME_SIZE + 8];
-    struct stat st;
-
-    snprintf(file, sizeof file, "%s.img", name);
-    for (int made = 0;; made = 1) {
-        autoclose int fd = openat(w->dir_fd, file, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-
-        if (fd < 0 && errno == ENOENT && !made) {
-            int r = make_image(w, file, bytes, e);
-            if (r < 0)
-                return r;
-            continue;
-        }
-        if (fd < 0 || fstat(fd, &st) < 0)
-            return err_sys(e, errno, "open a workspace");
-        if (!S_ISREG(st.st_mode) || st.st_uid != 0)
-            return err_set(e, EPERM, "an image of a workspace is no file of root");
-        /* The loop device keeps the file open, and with it the lock. */
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-            return errno == EWOULDBLOCK
-                       ? err_set(e, HC_EFULL, "the workspace is in use by another server")
-                       : err_sys(e, errno, "lock a workspace");
-        *ret_fd = take_fd(&fd);
-        *ret_made = made;
-        return 0;
-    }
 }
 
 /* ---- mounts ---- */
@@ -139,35 +71,72 @@ static int mount_for(int device_fd, uid_t user_id, int *ret_fd, struct err *e)
     return 0;
 }
 
+static int is_going(const struct workspaces *w, const char *name)
+{
+    const struct workspace *one = w->going;
+
+    while (one != NULL && strcmp(one->name, name) != 0)
+        one = one->next;
+    return one != NULL;
+}
+
+/* Of mkfs, or root's, of an e2fsck of the operator's. Else what has that name is a session's, and no
+ * business of ours. */
+static void clear_lost_found(int mount_fd, int made)
+{
+    static const char name[] = "lost+found";
+    struct stat st;
+
+    if (made || (fstatat(mount_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == 0))
+        (void)unlinkat(mount_fd, name, AT_REMOVEDIR); /* an empty directory, or nothing */
+}
+
 static int attach(struct workspaces *w, struct workspace *one, uint64_t bytes, struct err *e)
 {
-    autoclose int image = -1;
+    const struct workimage_place place = { w->dir_fd, w->reserve, &w->templates };
+    const struct extimage_spec spec = spec_of(bytes);
+    struct workimage image = { .fd = -1 };
     autoclose int device = -1;
-    int made = 0;
-    int r = open_image(w, one->name, bytes, &image, &made, e);
+    int r = workimage_open(&place, one->name, &spec, &image, e);
 
-    if (r == 0)
-        r = loopdev_attach(image, &device, e);
+    if (r == -EWOULDBLOCK && is_going(w, one->name))
+        return err_set(e, HC_EFULL, "the workspace is being unmounted, try again");
+    if (r == -EWOULDBLOCK)
+        return err_set(e, HC_EFULL, "the workspace is in use by another server");
+    if (r < 0)
+        return r;
+    r = loopdev_attach(image.fd, &device, e);
+    closep(&image.fd);
     if (r == 0)
         r = extimage_mount(device, 1, &one->mount_fd, e);
     if (r < 0)
         return r;
     one->device_fd = take_fd(&device);
-    /* Of mkfs. Later what has that name is a session's, and no business of ours. */
-    if (made)
-        (void)unlinkat(one->mount_fd, "lost+found", AT_REMOVEDIR);
+    one->dev = image.dev;
+    one->ino = image.ino;
+    one->bytes = image.bytes;
+    clear_lost_found(one->mount_fd, image.made);
     return 0;
 }
 
-static void drop(struct workspaces *w, struct workspace *one)
+static void take_out(struct workspace **at, const struct workspace *one)
 {
-    struct workspace **at = &w->first;
-
     while (*at != one)
         at = &(*at)->next;
     *at = one->next;
-    lastclose(&one->mount_fd, &one->device_fd);
-    free(one);
+}
+
+/* Its name stays known until its children have ended. */
+static void drop(struct workspaces *w, struct workspace *one)
+{
+    take_out(&w->first, one);
+    one->close_pid = lastclose(&one->mount_fd, &one->device_fd);
+    if (one->close_pid <= 0 && one->sync_pid <= 0) {
+        free(one);
+        return;
+    }
+    one->next = w->going;
+    w->going = one;
 }
 
 static struct workspace *find(const struct workspaces *w, const char *name)
@@ -207,13 +176,25 @@ static void bound(struct workspaces *w)
         drop(w, oldest);
 }
 
+/* One that nobody uses, and whose image the operator removed or replaced, is not that of the name any
+ * more. Sessions that have it keep it. */
+static struct workspace *find_valid(struct workspaces *w, const char *name)
+{
+    struct workspace *one = find(w, name);
+
+    if (one == NULL || one->users > 0 || workimage_is_named(w->dir_fd, name, one->dev, one->ino))
+        return one;
+    drop(w, one);
+    return NULL;
+}
+
 int workspaces_take(struct workspaces *w, const char *name, uint64_t bytes, uid_t user_id,
                     struct workspace **ret, int *ret_fd, struct err *e)
 {
-    struct workspace *one = find(w, name);
+    check(strlen(name) < WORKIMAGE_NAME_SIZE && w->dir_fd >= 0);
+    struct workspace *one = find_valid(w, name);
     int r = 0, fd = -1;
 
-    check(strlen(name) < NAME_SIZE && w->dir_fd >= 0);
     if (one == NULL) {
         one = add(w, name);
         r = attach(w, one, bytes, e);
@@ -232,54 +213,111 @@ int workspaces_take(struct workspaces *w, const char *name, uint64_t bytes, uid_
     return 0;
 }
 
+uint64_t workspace_bytes(const struct workspace *one)
+{
+    return one->bytes;
+}
+
+/* By one child at a time, however often sessions come and go while the disk is slow. */
+static void start_sync(struct workspace *one)
+{
+    one->sync_again = one->sync_pid > 0;
+    if (one->sync_pid == 0)
+        one->sync_pid = lastclose_sync(one->mount_fd);
+}
+
 void workspaces_leave(struct workspaces *w, struct workspace *one)
 {
     if (--one->users > 0)
         return;
     one->left = ++w->clock;
-    lastclose_sync(one->mount_fd);
+    start_sync(one);
     bound(w);
+}
+
+void workspaces_reaped(struct workspaces *w, pid_t pid)
+{
+    for (struct workspace *one = w->first; one != NULL; one = one->next) {
+        if (one->sync_pid != pid)
+            continue;
+        one->sync_pid = 0;
+        if (one->sync_again)
+            start_sync(one);
+        return;
+    }
+    for (struct workspace *one = w->going; one != NULL; one = one->next) {
+        if (one->close_pid != pid && one->sync_pid != pid)
+            continue;
+        *(one->close_pid == pid ? &one->close_pid : &one->sync_pid) = 0;
+        if (one->close_pid == 0 && one->sync_pid == 0) {
+            take_out(&w->going, one);
+            free(one);
+        }
+        return;
+    }
 }
 
 void workspaces_close(struct workspaces *w)
 {
     while (w->first != NULL)
         drop(w, w->first);
+    while (w->going != NULL) { /* who reaps their children is told of nothing any more */
+        struct workspace *one = w->going;
+
+        w->going = one->next;
+        free(one);
+    }
     closep(&w->dir_fd);
     extimage_cache_clear(&w->templates);
 }
 
 /* ---- whether this host can ---- */
 
-static int open_dir(const char *path, int *ret_fd, struct err *e)
+static int check_disk(const char *path, int fd, struct err *e)
 {
     struct statfs fs;
-    struct stat st;
 
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, errno, "make '%.120s'", path);
-    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
-        return err_sys(e, errno, "open '%.120s'", path);
-    if (st.st_uid != 0 || (st.st_mode & 022) != 0)
-        return err_set(e, EPERM, "'%.120s' must belong to root and be writable by root only", path);
+    if (fstatfs(fd, &fs) < 0)
+        return err_sys(e, errno, "look at '%.120s'", path);
     if (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC)
         return err_set(e, ENOTSUP, "'%.120s' is in memory", path);
-    *ret_fd = take_fd(&fd);
     return 0;
+}
+
+static int check_dir(const char *path, int fd, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_sys(e, errno, "look at '%.120s'", path);
+    if (st.st_uid != 0 || (st.st_mode & 022) != 0)
+        return err_set(e, EPERM, "'%.120s' must belong to root and be writable by root only", path);
+    return check_disk(path, fd, e);
+}
+
+static int open_dir(const char *path, int *ret_fd, struct err *e)
+{
+    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, errno, "open '%.120s'", path);
+    int r = check_dir(path, fd, e);
+    if (r == 0)
+        *ret_fd = take_fd(&fd);
+    return r;
 }
 
 static int try_one(struct workspaces *w, struct err *e)
 {
     const struct extimage_spec spec = { .bytes = 1 << 20, .inodes = 16, .owner = OWNER };
-    autoclose int fd = openat(w->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    autoclose int fd = -1;
     autoclose int device = -1;
     autoclose int mount = -1;
     struct stat st;
+    int r = workimage_unnamed(w->dir_fd, &fd, e);
 
-    if (fd < 0)
-        return err_sys(e, errno, "make a file without a name");
-    int r = extimage_make(&w->templates, &spec, fd, e);
+    if (r == 0)
+        r = extimage_make(&w->templates, &spec, fd, e);
     if (r == 0)
         r = loopdev_attach(fd, &device, e);
     if (r == 0)
@@ -291,11 +329,65 @@ static int try_one(struct workspaces *w, struct err *e)
     return 0;
 }
 
+int workspaces_try_in(int dir_fd, struct err *e)
+{
+    struct workspaces tried = { .dir_fd = dir_fd };
+    int r = try_one(&tried, e);
+
+    extimage_cache_clear(&tried.templates);
+    return r;
+}
+
+/* Where a directory of that path would be made. */
+static int open_above(const char *path, int *ret_fd, struct err *e)
+{
+    char above[PATH_MAX];
+    size_t n = strlen(path);
+
+    if (n >= sizeof above)
+        return err_set(e, ENAMETOOLONG, "'%.120s'", path);
+    memcpy(above, path, n);
+    while (n > 1 && above[n - 1] == '/')
+        n--;
+    while (n > 1 && above[n - 1] != '/')
+        n--;
+    above[n] = '\0';
+    autoclose int fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, errno, "make '%.120s'", path);
+    int r = check_disk(path, fd, e);
+    if (r == 0)
+        *ret_fd = take_fd(&fd);
+    return r;
+}
+
+int workspaces_try(const char *path, struct err *e)
+{
+    autoclose int fd = -1;
+    int r = open_dir(path, &fd, e);
+
+    if (r == -ENOENT)
+        r = open_above(path, &fd, e);
+    return r < 0 ? r : workspaces_try_in(fd, e);
+}
+
+static int is_used(const struct workspaces *w)
+{
+    const struct workspace *one = w->first;
+
+    while (one != NULL && one->users == 0)
+        one = one->next;
+    return one != NULL;
+}
+
 int workspaces_open(struct workspaces *w, const char *path, uint64_t reserve, struct err *e)
 {
     struct workspaces tried = WORKSPACES_NONE;
-    int r = open_dir(path, &tried.dir_fd, e);
+    int r = 0;
 
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, errno, "make '%.120s'", path);
+    r = open_dir(path, &tried.dir_fd, e);
     if (r == 0)
         r = try_one(&tried, e);
     extimage_cache_clear(&tried.templates);
@@ -304,18 +396,20 @@ int workspaces_open(struct workspaces *w, const char *path, uint64_t reserve, st
         return r;
     }
     tried.reserve = reserve;
-    if (w->first ==
-        NULL) { /* else sessions have those of the old directory, and the list is theirs */
-        workspaces_close(w);
-        *w = tried;
+    workimage_sweep(tried.dir_fd);
+    struct stat old, new;
+    int same = w->dir_fd >= 0 && fstat(w->dir_fd, &old) == 0 && fstat(tried.dir_fd, &new) == 0 &&
+               old.st_dev == new.st_dev &&old.st_ino == new.st_ino;
+    if (same) { /* what is mounted stays */
+        closep(&tried.dir_fd);
+        w->reserve = reserve;
         return 0;
     }
-    struct stat old, new;
-    int same = fstat(w->dir_fd, &old) == 0 && fstat(tried.dir_fd, &new) == 0 &&
-               old.st_dev == new.st_dev &&old.st_ino == new.st_ino;
-    closep(&tried.dir_fd);
-    if (!same)
+    if (is_used(w)) {
+        closep(&tried.dir_fd);
         return err_set(e, EBUSY, "kept kernels have their workspaces in another directory");
-    w->reserve = reserve;
+    }
+    workspaces_close(w);
+    *w = tried;
     return 0;
 }

@@ -190,6 +190,7 @@ static int write_note(struct kernel *k, struct err *e)
         .ending = k->goal == KERNEL_DELETE,
         .times = k->session->times,
         .born_ms = k->session->born_ms,
+        .workspace_bytes = k->session->principal.workspace_bytes,
         .overdue = k->overdue,
     };
     autobuf struct buf out = { 0 }, seats = { 0 };

@@ -203,6 +203,7 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     if (n.ending)
         return err_set(e, HC_EGONE, "kernel %s was being deleted", n.id);
     memcpy(p.name, n.principal, sizeof p.name);
+    p.workspace_bytes = n.workspace_bytes;
     take_data(s, listed, &p);
     if (sessions_find_kernel(s, &p, n.id) != NULL)
         return err_set(e, EEXIST, "kernel %s is there already", n.id);

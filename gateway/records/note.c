@@ -28,7 +28,7 @@ static void put_text(struct jsonwrite *w, const char *s, size_t size)
 }
 
 /* Only where there is one: without them the note is that of versions before. */
-static void put_times(struct jsonwrite *w, const struct note *n)
+static void put_optional(struct jsonwrite *w, const struct note *n)
 {
     for (unsigned i = 0; i < TIME_LIMITS; i++) {
         uint64_t ms = time_limits_get(&n->times, &time_limits_named[i]);
@@ -40,6 +40,10 @@ static void put_times(struct jsonwrite *w, const struct note *n)
     if (n->born_ms != 0) {
         jsonwrite_key(w, "born_ms");
         jsonwrite_uint(w, n->born_ms);
+    }
+    if (n->workspace_bytes != 0) {
+        jsonwrite_key(w, "workspace_bytes");
+        jsonwrite_uint(w, n->workspace_bytes);
     }
     if (n->overdue) {
         jsonwrite_key(w, "overdue");
@@ -92,7 +96,7 @@ int note_encode(const struct note *n, struct buf *out, struct err *e)
         jsonwrite_key(&w, "cull_ms");
         jsonwrite_uint(&w, n->cull_ms);
     }
-    put_times(&w, n);
+    put_optional(&w, n);
     if (n->kept[0] != '\0') {
         jsonwrite_key(&w, "kept");
         jsonwrite_raw(&w, view_cstr(n->kept));
@@ -167,6 +171,8 @@ static int read_times(const json_t *o, struct note *n, struct err *e)
             rc = err_set(e, HC_EPARSE, "note: '%s' is out of range", time_limits_named[i].setting);
         time_limits_set(&n->times, &time_limits_named[i], ms);
     }
+    if (rc == 0)
+        rc = optional(o, "workspace_bytes", 0, &n->workspace_bytes, e);
     if (rc == 0)
         rc = optional(o, "overdue", 0, &overdue, e);
     n->overdue = overdue != 0;

@@ -27,8 +27,9 @@ struct probe_env {
     uint32_t id_base;
     uid_t gateway_uid;
     const char *cgroup_parent, *init_path, *runtime_dir;
-    const char *state_dir; /* where a disk-backed home would be */
-    unsigned nofile;       /* descriptors that a session's process may have */
+    const char *state_dir;  /* where a disk-backed home would be */
+    const char *workspaces; /* where workspaces would be; NULL: nowhere */
+    unsigned nofile;        /* descriptors that a session's process may have */
     const struct hostwall_policy *policy;
     unsigned
         without; /* SANDBOX_WITHOUT_*: what the trial of a whole sandbox does without; doctor's */

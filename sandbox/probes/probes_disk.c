@@ -12,6 +12,7 @@
 #include "homes.h"
 #include "mountfd.h"
 #include "probes.h"
+#include "workspaces.h"
 
 static const struct launch_limits limits = {
     .memory_bytes = 64 << 20,
@@ -88,43 +89,55 @@ int probe_disk_home(const struct probe_env *env, struct probe_result *ret, struc
     return r;
 }
 
+enum { SHOWN_ID = 4711 };
+
 /* The owner of what lies there is another one through this mount. */
-static int lay_ids(const struct userns *u, int mount_fd, struct err *e)
+static int lay_ids(int mount_fd, struct err *e)
 {
-    struct mount_attr a = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)u->outer_fd };
+    char map[32];
+    autoclose int ns = -1;
     struct stat st;
 
+    snprintf(map, sizeof map, "0 %d 1\n", SHOWN_ID);
+    int r = userns_make(map, &ns, e);
+    if (r < 0)
+        return r;
+    struct mount_attr a = { .attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)ns };
     if (mount_setattr(mount_fd, "", AT_EMPTY_PATH, &a, sizeof a) < 0)
         return err_sys(e, errno, "lay ids over a mount");
     if (fstat(mount_fd, &st) < 0)
         return err_sys(e, errno, "look at the mount");
-    if (st.st_uid != u->id_base + USERNS_OUTER_FIRST)
-        return err_set(e, EPROTO, "the mount shows owner %u, not %u", st.st_uid,
-                       u->id_base + USERNS_OUTER_FIRST);
+    if (st.st_uid != SHOWN_ID)
+        return err_set(e, EPROTO, "the mount shows owner %u, not %d", st.st_uid, SHOWN_ID);
     return 0;
 }
 
-int probe_idmapped_mount(const struct probe_env *env, struct probe_result *ret, struct err *e)
+static int lay_ids_over_tmpfs(struct err *e)
 {
     const struct mountfd_tmpfs t = {
         .source = "probe", .bytes = 1 << 20, .inodes = 16, .mode = 0755, .attributes = MOUNTFD_DATA
     };
-    struct userns own;
-    const struct userns *u;
-    struct err disk = { 0 };
     autoclose int fd = -1;
-    autoclose int root = -1;
-    int r = box_userns(env, &own, &u, e);
+    int r = mountfd_tmpfs(&t, &fd, e);
 
-    if (r == 0 && u->outer_fd < 0)
-        return err_set(e, ENOTSUP, "there is no outer user namespace to take ids from");
-    if (r == 0 && make_home(env, 0, &fd, &root, &disk) < 0) {
-        probe_say(ret, HOSTWALL_PRESENT, "tried on a tmpfs");
-        r = mountfd_tmpfs(&t, &fd, e);
-    }
+    return r < 0 ? r : lay_ids(fd, e);
+}
+
+/* As a workspace needs it: where they would be, or, when no server asks for them, where homes would be. */
+int probe_idmapped_mount(const struct probe_env *env, struct probe_result *ret, struct err *e)
+{
+    struct err why = { 0 };
+    autoclose int dir = -1;
+
+    if (env->workspaces != NULL)
+        return workspaces_try(env->workspaces, e);
+    int r = open_nearest(env->state_dir, &dir, e);
+    if (r < 0)
+        return r;
+    if (workspaces_try_in(dir, &why) == 0)
+        return 0;
+    r = lay_ids_over_tmpfs(e);
     if (r == 0)
-        r = lay_ids(u, fd, e);
-    if (root >= 0)
-        extimage_drop(root);
+        probe_say(ret, HOSTWALL_WEAKER, "over a tmpfs, but not for workspaces: %.120s", why.msg);
     return r;
 }

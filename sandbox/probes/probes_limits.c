@@ -257,22 +257,51 @@ static int host_has_swap(void)
     return line != NULL && line[1] != '\0';
 }
 
+/* As it was written: nothing in the swap with v2, both together with v1. */
+static int check_swap_setting(const struct group *g, int *ret_there, struct err *e)
+{
+    char text[64] = "";
+    const int v2 = g->base->ops->is_v2, fd = v2 ? g->cg->fd : g->cg->v1[CGPLACE_MEMORY];
+    const char *name = v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes";
+    int r = cgfile_read(fd, name, text, sizeof text);
+
+    *ret_there = r != -ENOENT && r != -EOPNOTSUPP;
+    if (r < 0)
+        return !*ret_there ? 0 : err_sys(e, -r, "read %s", name);
+    text[strcspn(text, "\n")] = '\0';
+    if (text[0] < '0' || text[0] > '9' ||
+        strtoull(text, NULL, 10) != (v2 ? 0 : (unsigned long long)MEMORY_LIMIT))
+        return err_set(e, EPROTO, "%s reads as '%s', not as it was written", name, text);
+    return 0;
+}
+
+/* Where there is swap, what a group wants beyond its memory must not go there. */
+static int check_swap(struct group *g, struct probe_result *ret, struct err *e)
+{
+    int there, r = check_swap_setting(g, &there, e);
+
+    if (r < 0)
+        return r;
+    if (!host_has_swap()) {
+        probe_say(ret, HOSTWALL_PRESENT,
+                  there ? "the limit is set; it was not run into, for the host has no swap"
+                        : "the host has no swap");
+        return 0;
+    }
+    if (!there) {
+        probe_say(ret, HOSTWALL_WEAKER, "the kernel does not account swap, and the host has some");
+        return 0;
+    }
+    return check_memory(g, e);
+}
+
 int probe_swap_limit(const struct probe_env *env, struct probe_result *ret, struct err *e)
 {
     struct group g;
     int r = group_open(env, &g, e);
 
-    if (r == 0) {
-        int v2 = g.base->ops->is_v2;
-        int there = faccessat(v2 ? g.cg->fd : g.cg->v1[CGPLACE_MEMORY],
-                              v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes", F_OK, 0) == 0;
-
-        if (!there && host_has_swap())
-            probe_say(ret, HOSTWALL_WEAKER,
-                      "the kernel does not account swap, and the host has some");
-        else if (!there)
-            probe_say(ret, HOSTWALL_PRESENT, "the host has no swap");
-    }
+    if (r == 0)
+        r = check_swap(&g, ret, e);
     return group_close(&g, r, e);
 }
 
@@ -418,11 +447,12 @@ static int await_frozen(int leaf_fd, struct err *e)
     return err_set(e, ETIMEDOUT, "the group does not freeze");
 }
 
+/* And what is frozen can be killed: a session that is paused has to end too. */
 int probe_cgroup_freeze(const struct probe_env *env, struct probe_result *ret, struct err *e)
 {
     struct group g;
     pid_t pid = -1;
-    int r = group_open(env, &g, e);
+    int signo = 0, r = group_open(env, &g, e);
 
     (void)ret;
     if (r == 0)
@@ -431,7 +461,11 @@ int probe_cgroup_freeze(const struct probe_env *env, struct probe_result *ret, s
         r = err_sys(e, -r, "write cgroup.freeze");
     if (r == 0)
         r = await_frozen(g.leaf_fd, e);
-    if (r == 0) /* and it is killed while it is frozen */
-        r = cgfile_write(g.leaf_fd, "cgroup.freeze", "0");
+    if (r == 0)
+        r = cgroup_kill(g.cg, leaf_name, e);
+    if (r == 0)
+        (void)exit_status(pid, &signo);
+    if (r == 0 && signo != SIGKILL)
+        r = err_set(e, EPROTO, "a process outlived the kill of its frozen group");
     return group_close(&g, r, e);
 }

@@ -3,6 +3,8 @@ function returns one that runs in the child before its exec (as root)."""
 
 import ctypes
 import errno
+import os
+import stat
 import struct
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -41,6 +43,23 @@ def calls(*names, code=errno.ENOSYS):
 def own_mounts():
     check(LIBC.unshare(CLONE_NEWNS))
     check(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
+
+
+def static_dev(loops=64):
+    """A /dev that was made once, as in a container: the kernel puts no device there that it makes later."""
+    def prepare():
+        names = ["null", "zero", "full", "random", "urandom", "tty", "loop-control"]
+        nodes = [(n, os.stat("/dev/" + n)) for n in names if os.path.exists("/dev/" + n)]
+        own_mounts()
+        check(LIBC.mount(b"none", b"/dev", b"tmpfs", 0, None))
+        for name, st in nodes:
+            os.mknod("/dev/" + name, st.st_mode, st.st_rdev)
+            os.chmod("/dev/" + name, st.st_mode & 0o777)
+        for n in range(loops):
+            os.mknod(f"/dev/loop{n}", stat.S_IFBLK | 0o600, os.makedev(7, n))
+        os.symlink("/proc/self/fd", "/dev/fd")
+        os.mkdir("/dev/shm")
+    return prepare
 
 
 def unmounted(*paths):

@@ -215,6 +215,7 @@ def test_one_level_of_user_namespaces_is_weaker():
     got = Doctor(prepare=hidden.calls("setns", code=errno.EPERM))
     assert got.state("nested-user-namespace") == "weaker"
     assert got.state("user-namespace") == got.state("id-maps") == "present"
+    assert got.state("idmapped-mount") == Doctor().state("idmapped-mount")      # workspaces ask for no second level
 
 
 def test_what_no_level_demands_may_be_missing():
@@ -222,6 +223,28 @@ def test_what_no_level_demands_may_be_missing():
     assert got.status == 0 and got.missing() == {"disk-home"}
     text = run(prepare=hidden.covered("/dev/loop-control", "/dev/null")).stdout
     assert re.search(r"^  missing +disk-home ", text, re.M) and "MISSING" not in text
+
+
+@pytest.mark.parametrize("env, options, refused", [
+    ({"HOLDCELL_HOME": "disk", "HOLDCELL_STATE_DIR": "/dev/shm/holdcell-none"}, [], {"disk-home"}),
+    ({"HOLDCELL_HOME": "auto", "HOLDCELL_STATE_DIR": "/dev/shm/holdcell-none"}, [], set()),
+    ({"HOLDCELL_WORKSPACES": "/dev/shm/holdcell-none"}, [], {"idmapped-mount"}),
+    ({}, ["--home", "disk", "--state-dir", "/dev/shm/holdcell-none", "--workspaces", "/dev/shm/holdcell-none"],
+     {"disk-home", "idmapped-mount"}),
+], ids=["home", "auto", "workspaces", "options"])
+def test_what_the_options_of_the_server_need_is_demanded(env, options, refused):
+    got = Doctor(*options, env=env)
+    assert set(got.text["refused"]) == refused and got.status == (1 if refused else 0)
+    for name in refused:
+        assert got.walls[name]["demanded"] and "in memory" in got.walls[name]["detail"]
+    assert not os.path.exists("/dev/shm/holdcell-none")
+
+
+def test_values_that_no_server_takes_are_wrong_use():
+    got = run(env={"HOLDCELL_HOME": "ram"})
+    assert got.returncode == 2 and got.stderr == "holdcell doctor: option --home: 'ram' is not auto, disk or tmpfs\n"
+    got = run("--workspaces", "work")
+    assert got.returncode == 2 and "'work' is no absolute path" in got.stderr
 
 
 def test_a_runtime_that_is_not_there_is_a_wall_too(tmp_path):

@@ -1,5 +1,6 @@
 """Homes of sessions: on the host's disk or in memory, as large as they say, gone with the session."""
 
+import glob
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+import hidden
 from channels import Channels
 from disks import disk_of_our_own, free_mb, homes, homes_on_disk, loops_below, mounts_of_host, no_loops
 from server import BIN, Server, free_port, read, wait_for
@@ -206,6 +208,31 @@ def test_disk_alone_is_refused_without_room_and_comes_back(small_disk):
     assert s.delete_kernel(kid) == 204
     wait_for(lambda: s.request("GET", "/readyz").status == 200)
     wait_for(lambda: s.request("POST", "/api/kernels").status == 201)
+
+
+def take_loop_devices(s):
+    """As when others use all that a container's /dev has."""
+    for node in glob.glob(f"/proc/{s.process('launcher')}/root/dev/loop[0-9]*"):
+        os.unlink(node)
+
+
+def test_with_no_loop_device_left_homes_are_in_memory(on_disk):
+    s = on_disk("--disk-mb", "20", prepare=hidden.static_dev())
+    s.start_kernel("python3")
+    take_loop_devices(s)
+    kid = s.start_kernel("python3")
+    s.start_kernel("python3")
+    assert homes(s) == ["disk", "memory", "memory"] and kind_inside(s, kid) == "tmpfs" and disk_of(s, kid) == 20
+    line, = [x for x in s.log().splitlines() if "event=homes_in_memory" in x]     # told once
+    assert "open /dev/loop" in line
+
+
+def test_disk_alone_waits_for_a_loop_device(on_disk):
+    s = on_disk("--home", "disk", "--disk-mb", "20", prepare=hidden.static_dev())
+    take_loop_devices(s)
+    r = s.request("POST", "/api/kernels")
+    assert r.status == 503 and "no room" in r.json()["message"] and int(r.headers["Retry-After"]) > 0, r
+    assert "event=session_not_built" in s.log() and not loops_below(s.state)
 
 
 @pytest.fixture

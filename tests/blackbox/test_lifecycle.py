@@ -42,6 +42,21 @@ def called(server, word):
     return [p for p in descendants_of(server.process("launcher")) if word in read(f"/proc/{p}/cmdline")]
 
 
+def test_whatever_a_gateway_left_the_next_server_starts(server_with):
+    s = server_with()
+    s.stop()
+    at = os.open(s.state + "/gateway", os.O_RDONLY)
+    for _ in range(500):
+        os.mkdir("d", 0o700, dir_fd=at)
+        os.close(os.open("f", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=at))
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    s.start()
+    assert not {"d", "f"} & set(os.listdir(s.state + "/gateway"))
+
+
 # --- ends --------------------------------------------------------------------------------
 
 def test_a_kernel_that_ignores_everything_is_deleted_in_time(server_with, kernel_path):

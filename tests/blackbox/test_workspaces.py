@@ -12,6 +12,7 @@ from channels import Channels
 from disks import loops_below
 from principals import PrincipalServer, entry
 from server import BIN, free_port, wait_for
+from test_sandbox_gone import init_of
 
 
 @pytest.fixture
@@ -113,6 +114,36 @@ def test_two_kernels_of_one_principal_share_it(place):
         assert len(loops_below(place)) == 1
         assert ann.delete_kernel(a) == 204
         assert run(ann, "open('work/shared').read()", b) == "'from a'"
+    finally:
+        s.close()
+
+
+def test_an_image_that_was_removed_is_made_anew(place):
+    s = server_of(place, [entry("ann")], "--workspace-mb", "20")
+    try:
+        ann = s.as_("ann")
+        run(ann, "open('work/old', 'w').write('old')")
+        os.unlink(place + "/ann.img")       # while it is mounted, for the next session
+        assert run(ann, "import os; os.listdir('work')") == "[]"
+        assert os.listdir(place) == ["ann.img"]
+    finally:
+        s.close()
+
+
+def test_the_quota_of_a_principal_outlives_the_gateway(place):
+    s = server_of(place, [entry("ann", limits={"workspace_mb": 20})], "--workspace-mb", "80")
+    try:
+        ann = s.as_("ann")
+        kid = ann.start_kernel("python3")
+        old = s.process("gateway")
+        os.kill(old, signal.SIGKILL)
+        wait_for(lambda: s.process("gateway") not in (0, old) and s.answers())
+        assert run(ann, "1 + 1", kid) == "2"
+        os.unlink(place + "/ann.img")
+        os.kill(init_of(s), signal.SIGKILL)     # the sandbox is made anew, and its workspace with it
+        wait_for(lambda: os.path.exists(place + "/ann.img"))
+        assert run(ann, "import os; os.listdir('work')", kid) == "[]"
+        assert 20 <= os.stat(place + "/ann.img").st_size >> 20 < 40
     finally:
         s.close()
 

@@ -143,6 +143,14 @@ static void what_no_level_demands_is_missing_in_small_letters(void **state)
     assert_non_null(strstr(text, "  missing  disk-home "));
     assert_null(strstr(text, "MISSING"));
     free(text);
+
+    d.policy.wanted = HOSTWALL_BIT(HOSTWALL_DISK_HOME); /* but an option of the server does */
+    assert_true(doctorreport_refused(&d) == HOSTWALL_BIT(HOSTWALL_DISK_HOME));
+    text = table(&d, 100);
+    assert_non_null(strstr(text, "  MISSING  disk-home "));
+    assert_non_null(
+        strstr(text, "Level hardened with these options demands what is missing: disk-home.\n"));
+    free(text);
 }
 
 static void lines_of_the_table_keep_to_the_width(void **state)

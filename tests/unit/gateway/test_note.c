@@ -33,6 +33,7 @@ static struct note example(void)
                           .seeding = 1,
                           .times = { .cell_ms = 60000, .life_ms = 1000 },
                           .born_ms = 12,
+                          .workspace_bytes = UINT64_C(5) << 30,
                           .overdue = 1,
                           .fds = 7,
                           .ending = 1,
@@ -68,6 +69,7 @@ static void a_note_of_version_1_is_taken_without_seats(void **state)
     assert_string_equal(n.base, "0a");
     assert_string_equal(n.session, "");
     assert_int_equal(n.seats.n, 0);
+    assert_int_equal(n.workspace_bytes, 0);
 }
 
 static void a_note_of_a_later_version_is_refused_by_name(void **state)

@@ -18,14 +18,18 @@ struct sandbox_fake {
     char workspace[64];         /* of the last sandbox, likewise: */
     struct sandbox_files files; /* of the last sandbox */
     int create_error, start_error,
-        end_error;   /* errno values; 0: works. end: of sandbox_start_end() */
-    int create_ms;   /* that it takes to build one */
-    int hold_starts; /* kernels stay on their way until fake_let_go() */
+        end_error;       /* errno values; 0: works. end: of sandbox_start_end() */
+    int no_loop_devices; /* homes on disk are -ENODEV */
+    int create_ms;       /* that it takes to build one */
+    int create_s;        /* likewise, by the clock alone: nobody waits for them */
+    int ahead_s;         /* that the clock is ahead by now */
+    int hold_starts;     /* kernels stay on their way until fake_let_go() */
     int kill_has_no_effect;
     int held[SANDBOX_FAKE_HELD];
     unsigned held_count;
     unsigned busy; /* so many answers "not yet" of free, empty and remove */
     int never_empty;
+    pid_t reaped;                                     /* last of sandbox_host_reaped() */
     int killed;                                       /* calls of sandbox_kill */
     int alive;                                        /* sandboxes that are not freed */
     int sealed;                                       /* calls of sandbox_seal */

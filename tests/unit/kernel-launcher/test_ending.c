@@ -188,6 +188,89 @@ static void a_deadline_beyond_the_maximum_is_refused(void **state)
     world_assert_error(&a, HC_ELIMIT, "deadline");
 }
 
+/* What lies in its socket it could not read. */
+static void a_gateway_that_was_paused_too_is_no_silent_one(void **state)
+{
+    struct world *w = *state;
+    const struct launch_list list = { 0 };
+
+    world_create(w);
+    uint64_t request = world_ask(w, LAUNCH_LIST, &list, NULL, 0);
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    fake.ahead_s += 3600;
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    assert_false(world_gateway_dead(w));
+    world_fresh(&a);
+    world_next(w, &a);
+    assert_int_equal(a.head.request, request);
+}
+
+static pid_t other;
+
+static int other_was_told(struct world *w)
+{
+    (void)w;
+    return fake.reaped == other;
+}
+
+/* One that waits for a disk: who made it hears of its end. */
+static void the_end_of_any_other_child_is_told_to_the_sandboxes(void **state)
+{
+    struct world *w = *state;
+
+    world_create(w);
+    other = fork();
+    assert_true(other >= 0);
+    if (other == 0)
+        _exit(0);
+    world_until(w, other_was_told);
+}
+
+/* The gateway moved the deadline on in time: its message lay in the socket meanwhile. */
+static void a_deadline_that_passes_while_a_sandbox_is_built_is_no_end(void **state)
+{
+    struct world *w = *state;
+    const struct launch_create create = { .profile = VIEW_STR("default") };
+    struct launch_deadline m = { world_create(w), clock_ms() + 5000 };
+
+    world_fresh(&a);
+    world_call(w, LAUNCH_DEADLINE, &m, NULL, 0, &a);
+    fake.create_s = 15; /* longer than it has */
+    m.monotonic_ms += 600000;
+    world_ask(w, LAUNCH_CREATE, &create, NULL, 0);
+    world_ask(w, LAUNCH_DEADLINE, &m, NULL, 0);
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_CREATE);
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_DEADLINE);
+    world_close(a.fds, a.head.fds);
+    assert_int_equal(fake.alive, 2);
+    assert_true(sessions_find(&w->launcher.sessions, m.sandbox)->deadline_ms >= m.monotonic_ms);
+}
+
+static void time_in_which_the_launcher_was_paused_does_not_count(void **state)
+{
+    struct world *w = *state;
+    struct launch_deadline m = { world_create(w), clock_ms() + 5000 };
+
+    world_fresh(&a);
+    world_call(w, LAUNCH_DEADLINE, &m, NULL, 0, &a);
+    fake.ahead_s += 3600;
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    assert_int_equal(fake.alive, 1);
+    /* But it is not given away: the rest of it, and some seconds for the gateway to speak. */
+    fake.ahead_s += 1; /* less than what counts as a pause */
+    assert_in_range(sessions_find(&w->launcher.sessions, m.sandbox)->deadline_ms - clock_ms(), 1000,
+                    20000);
+    for (int i = 0; i < 20; i++, fake.ahead_s++)
+        launcher_turn(&w->launcher, 0);
+    world_until(w, no_session);
+    assert_int_equal(fake.alive, 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void)
@@ -202,6 +285,10 @@ int main(void)
         T(a_deadline_ends_the_session),
         T(a_deadline_ends_the_session_when_no_gateway_lives),
         T(a_deadline_can_be_taken_away),
+        T(a_gateway_that_was_paused_too_is_no_silent_one),
+        T(the_end_of_any_other_child_is_told_to_the_sandboxes),
+        T(a_deadline_that_passes_while_a_sandbox_is_built_is_no_end),
+        T(time_in_which_the_launcher_was_paused_does_not_count),
         T(a_deadline_beyond_the_maximum_is_refused),
     };
 

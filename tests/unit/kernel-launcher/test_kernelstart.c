@@ -97,6 +97,25 @@ static void requests_for_a_kernel_on_its_way_are_answered_by_its_state(void **st
     world_assert_gateway_ended(w, 1);
 }
 
+static void time_in_which_all_were_paused_is_none_of_the_start(void **state)
+{
+    struct world *w = *state;
+    uint64_t sandbox = world_create(w);
+    uint64_t request = begin(w, sandbox, 1, LAUNCH_SOCKETS_FD);
+
+    world_until(w, is_starting);
+    fake.ahead_s = 3600;
+    for (int i = 0; i < 3; i++)
+        launcher_turn(&w->launcher, 0);
+    assert_true(is_starting(w));
+    fake_let_go();
+    fake.hold_starts = 0;
+    world_fresh(&a);
+    world_next(w, &a);
+    assert_int_equal(a.head.request, request);
+    assert_int_equal(a.head.verb, LAUNCH_START_KERNEL);
+}
+
 static void a_start_that_takes_too_long_is_killed_and_said_so(void **state)
 {
     struct world *w = *state;
@@ -261,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(others_are_served_while_a_kernel_is_on_its_way),
         T(requests_for_a_kernel_on_its_way_are_answered_by_its_state),
+        T(time_in_which_all_were_paused_is_none_of_the_start),
         T(a_start_that_takes_too_long_is_killed_and_said_so),
         T(a_start_that_cannot_be_killed_at_once_is_killed_again),
         T(a_start_that_fails_late_gives_its_number_back),

@@ -45,6 +45,32 @@ static void every_limit_has_a_maximum_and_a_name(void **state)
     }
 }
 
+static void every_limit_has_a_minimum(void **state)
+{
+    (void)state;
+    struct launch_limits maxima = { 0 };
+
+    for (unsigned i = 0; i < LIMITS; i++)
+        limit_set(&maxima, &limit_rows[i], limit_rows[i].most);
+    for (unsigned i = 0; i < LIMITS; i++) {
+        const struct limit *l = &limit_rows[i];
+        struct launch_limits wanted = { 0 }, got = { 0 };
+        struct err e = { 0 };
+
+        limit_set(&wanted, l, l->least);
+        assert_int_equal(session_limits_choose(&wanted, &defaults, &maxima, &got, &e), 0);
+        assert_int_equal(limit_get(&got, l), l->least);
+        if (l->least == 1) /* less is none: the default */
+            continue;
+        limit_set(&wanted, l, l->least - 1);
+        got.memory_bytes = 0;
+        assert_int_equal(session_limits_choose(&wanted, &defaults, &maxima, &got, &e), -HC_ELIMIT);
+        assert_non_null(strstr(e.msg, l->member));
+        assert_non_null(strstr(e.msg, "minimum"));
+        assert_int_equal(got.memory_bytes, 0);
+    }
+}
+
 static void a_maximum_never_lies_below_its_default(void **state)
 {
     (void)state;
@@ -194,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_wish_means_the_default),
         cmocka_unit_test(every_limit_has_a_maximum_and_a_name),
+        cmocka_unit_test(every_limit_has_a_minimum),
         cmocka_unit_test(a_maximum_never_lies_below_its_default),
         cmocka_unit_test(a_kernelspec_lies_beneath_its_directory),
         cmocka_unit_test(an_index_is_free_again_after_its_session),

@@ -106,7 +106,7 @@ static void ask_anything(struct run *r)
 
     switch (1 + any(r, LAUNCH_VERBS_END - 1)) {
     case LAUNCH_CREATE:
-        create.limits.memory_bytes = any(r, 4200);
+        create.limits.memory_bytes = any(r, 2) ? any(r, WORLD_MEMORY_MAX + (8 << 20)) : 0;
         world_ask(r->w, LAUNCH_CREATE, &create, NULL, 0);
         break;
     case LAUNCH_START_KERNEL:

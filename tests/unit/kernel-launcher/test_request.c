@@ -18,7 +18,7 @@ static struct answer a; /* large */
 static void create_answers_with_two_descriptors_and_the_limits_in_force(void **state)
 {
     struct world *w = *state;
-    struct launch_create m = { .profile = VIEW_STR("default"), .limits.memory_bytes = 3000 };
+    struct launch_create m = { .profile = VIEW_STR("default"), .limits.memory_bytes = 65 << 20 };
 
     world_fresh(&a);
     world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
@@ -26,17 +26,28 @@ static void create_answers_with_two_descriptors_and_the_limits_in_force(void **s
     assert_int_equal(a.head.fds, 2);
     world_close(a.fds, 2);
     assert_true(a.created.sandbox != 0);
-    assert_int_equal(a.created.limits.memory_bytes, 3000);
+    assert_int_equal(a.created.limits.memory_bytes, 65 << 20);
     assert_int_equal(a.created.limits.pids, w->config.defaults.pids);
 }
 
 static void a_limit_above_the_maximum_is_refused_by_name(void **state)
 {
-    struct launch_create m = { .profile = VIEW_STR("default"), .limits.memory_bytes = 4097 };
+    struct launch_create m = { .profile = VIEW_STR("default"),
+                               .limits.memory_bytes = WORLD_MEMORY_MAX + 1 };
 
     world_fresh(&a);
     world_call(*state, LAUNCH_CREATE, &m, NULL, 0, &a);
     world_assert_error(&a, HC_ELIMIT, "memory_bytes");
+    assert_int_equal(fake.alive, 0);
+}
+
+static void a_limit_with_which_nothing_could_live_is_refused_by_name(void **state)
+{
+    struct launch_create m = { .profile = VIEW_STR("default"), .limits.memory_bytes = 4096 };
+
+    world_fresh(&a);
+    world_call(*state, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, HC_ELIMIT, "memory_bytes: 4096 is below the minimum");
     assert_int_equal(fake.alive, 0);
 }
 
@@ -77,6 +88,46 @@ static void a_create_that_fails_leaves_nothing(void **state)
     world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
     world_assert_error(&a, EPERM, "create: fake");
     assert_int_equal(w->launcher.sessions.count, 0);
+}
+
+static void without_loop_devices_homes_are_in_memory_where_they_may_be(void **state)
+{
+    struct world *w = *state;
+    struct launch_create m = { .profile = VIEW_STR("default") };
+
+    fake.no_loop_devices = 1;
+    world_fresh(&a);
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    assert_int_equal(a.head.verb, LAUNCH_CREATE);
+    world_close(a.fds, 2);
+    assert_int_equal(fake.files.home, SANDBOX_HOME_MEMORY);
+    assert_int_equal(w->launcher.short_of_disk, 1); /* which is told once */
+    /* And no session of another kind. */
+    w->config.home.mode = HOME_DISK;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, HC_EFULL, "no room");
+    w->config.home.mode = HOME_AUTO;
+    m.limits.home_bytes = w->config.maxima.home_bytes = 64 << 20; /* more than memory gives */
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    world_assert_error(&a, HC_EFULL, "no disk left for a home of that size");
+    assert_int_equal(w->launcher.sessions.count, 1);
+    assert_int_equal(w->launcher.short_of_disk, 1);
+    fake.no_loop_devices = 0;
+    world_call(w, LAUNCH_CREATE, &m, NULL, 0, &a);
+    assert_int_equal(a.head.verb, LAUNCH_CREATE);
+    world_close(a.fds, 2);
+    assert_int_equal(fake.files.home, SANDBOX_HOME_DISK);
+    assert_int_equal(w->launcher.short_of_disk, 0);
+}
+
+static void the_last_place_is_not_lost_on_the_way_to_a_home_in_memory(void **state)
+{
+    struct world *w = *state;
+
+    fake.no_loop_devices = 1;
+    for (unsigned i = 0; i < w->config.sessions_max; i++)
+        world_create(w);
+    assert_int_equal(w->launcher.sessions.count, w->config.sessions_max);
 }
 
 /* ---- files ---- */
@@ -428,9 +479,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(create_answers_with_two_descriptors_and_the_limits_in_force),
         T(a_limit_above_the_maximum_is_refused_by_name),
+        T(a_limit_with_which_nothing_could_live_is_refused_by_name),
         T(an_unknown_profile_is_an_error),
         T(sandboxes_are_bounded_and_a_place_comes_back),
         T(a_create_that_fails_leaves_nothing),
+        T(without_loop_devices_homes_are_in_memory_where_they_may_be),
+        T(the_last_place_is_not_lost_on_the_way_to_a_home_in_memory),
         T(data_directories_are_given_by_name),
         T(a_workspace_is_a_principals_and_no_larger_than_all_may_be),
         T(a_name_that_is_a_path_ends_the_gateway),

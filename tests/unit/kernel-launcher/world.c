@@ -88,7 +88,7 @@ int world_setup(void **state)
     };
     sandbox_limits_default(&w->config.defaults);
     w->config.maxima = w->config.defaults;
-    w->config.maxima.memory_bytes = 4096;
+    w->config.maxima.memory_bytes = WORLD_MEMORY_MAX;
     launcher_init(&w->launcher, &w->config, NULL);
     assert_int_equal(launcher_open(&w->launcher, NULL), 0);
     world_attach(w);

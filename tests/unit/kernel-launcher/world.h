@@ -8,6 +8,8 @@
 #include "launcher.h"
 #include "sandbox_fake.h"
 
+enum { WORLD_MEMORY_MAX = 128 << 20 };
+
 struct world {
     struct launcher launcher;
     struct launcher_config config;

@@ -78,6 +78,19 @@ static void what_is_missing_and_demanded_is_refused_unless_accepted(void **state
     assert_true(p.accepted == 0 && hostwall_refused(&p, 0) == 0);
 }
 
+static void what_options_need_is_demanded_whatever_the_level(void **state)
+{
+    (void)state;
+    struct hostwall_policy p = namespaces;
+
+    p.wanted = HOSTWALL_BIT(HOSTWALL_DISK_HOME);
+    assert_true(hostwall_demanded(&p, HOSTWALL_DISK_HOME));
+    assert_false(hostwall_demanded(&p, HOSTWALL_IDMAPPED_MOUNT));
+    assert_true(hostwall_refused(&p, HOSTWALL_BIT(HOSTWALL_DISK_HOME) |
+                                         HOSTWALL_BIT(HOSTWALL_IDMAPPED_MOUNT)) ==
+                HOSTWALL_BIT(HOSTWALL_DISK_HOME));
+}
+
 static void what_cannot_be_accepted_is_told_why(void **state)
 {
     (void)state;
@@ -178,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_level_demands_what_the_one_before_it_does),
         cmocka_unit_test(settings_of_the_host_are_never_demanded),
         cmocka_unit_test(what_is_missing_and_demanded_is_refused_unless_accepted),
+        cmocka_unit_test(what_options_need_is_demanded_whatever_the_level),
         cmocka_unit_test(what_cannot_be_accepted_is_told_why),
         cmocka_unit_test(levels_are_known_by_name_and_two_are_names_only),
         cmocka_unit_test(a_refusal_names_wall_meaning_and_the_option_that_accepts_it),

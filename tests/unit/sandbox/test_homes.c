@@ -1,6 +1,14 @@
 /* A home is as large as its limits say, on disk too, and goes with its session. */
 #include "disktest.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "homes.h"
+#include "in_child.h"
+
 static char output[65536];
 static const struct sandbox_files on_disk = { .home = SANDBOX_HOME_DISK };
 
@@ -329,6 +337,40 @@ static void a_home_that_finds_no_room_leaves_nothing(void **state)
     box_close(&b);
 }
 
+/* A container's /dev: what was there when it was made, and no device that the kernel adds. */
+static void with_a_static_dev(void *arg)
+{
+    struct homes *h = arg;
+    struct launch_limits l = small();
+    struct err e = { 0 };
+    int fd = -1, root = -1;
+
+    EXPECT(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    EXPECT(mount("none", "/dev", "tmpfs", 0, NULL) == 0);
+    EXPECT(homes_make(h, &l, SANDBOX_HOME_DISK, 0, 0, &fd, &root, &e) == -ENODEV);
+    EXPECT(mknod("/dev/loop-control", S_IFCHR | 0600, makedev(10, 237)) == 0);
+    EXPECT(homes_make(h, &l, SANDBOX_HOME_DISK, 0, 0, &fd, &root, &e) == -ENODEV);
+    EXPECT(strstr(e.msg, "open /dev/loop") != NULL);
+    EXPECT(homes_make(h, &l, SANDBOX_HOME_MEMORY, 0, 0, &fd, &root, &e) == 0);
+}
+
+static void without_a_free_loop_device_it_is_that_which_is_missing(void **state)
+{
+    (void)state;
+    struct homes h = HOMES_NONE;
+    struct launch_limits l = small();
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    open_host(&b);
+    DISK_NEEDED(&b);
+    box_close(&b);
+    box_ok(homes_open(&h, disk_fd, &l, &box_err));
+    assert_child_passes(with_a_static_dev, &h);
+    homes_close(&h);
+    disk_await_no_loops(disk_path);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_launcher_that_is_killed_leaves_no_device),
         cmocka_unit_test(memory_is_no_disk),
         cmocka_unit_test(a_home_that_finds_no_room_leaves_nothing),
+        cmocka_unit_test(without_a_free_loop_device_it_is_that_which_is_missing),
     };
 
     box_maybe_init(argc, argv);
