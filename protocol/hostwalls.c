@@ -215,6 +215,19 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                              "in "
                              "memory too, before Linux 6.4",
                              "no swap, or an encrypted one" },
+    [HOSTWALL_HOST_MODPROBE] = { "modprobe", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
+                                 "a file of an unknown format that is run starts no program of "
+                                 "the host",
+                                 "the kernel starts modprobe then, as the host's root and outside "
+                                 "of the session's limits, with a number as its only word",
+                                 "a kernel since 6.14; or kernel.modules_disabled=1 once all are "
+                                 "loaded" },
+    [HOSTWALL_HOST_PASSRIGHTS] = { "passrights", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
+                                   "a session sends no descriptors to the gateway, which would "
+                                   "close them",
+                                   "closing big files that a session deleted takes time of all "
+                                   "sessions; sockets that linger are refused by seccomp anyway",
+                                   "a kernel since 6.16" },
 };
 
 const struct hostwall_info *hostwall_info(enum hostwall wall)
