@@ -203,11 +203,10 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                                         "misled",
                                         "fs.protected_hardlinks=1 symlinks=1 fifos=1 regular=1" },
     [HOSTWALL_HOST_CORE_PATTERN] = { "core-pattern", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
-                                     "a crash inside runs no program of the host",
-                                     "the program is run by the host's root at a crash that may "
-                                     "leave "
-                                     "a "
-                                     "core; the limit of 1 byte that sessions have prevents it",
+                                     "a crash inside runs no program of the host, and asks none",
+                                     "a program is run by the host's root at a crash that may "
+                                     "leave a core, unless the limit is 1 byte, as it is in "
+                                     "sessions; a socket may be handed it at any limit",
                                      "kernel.core_pattern=core" },
     [HOSTWALL_HOST_SWAP] = { "swap", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
                              "memory of sessions is not written to a disk",
