@@ -20,6 +20,7 @@
 #include <sys/utsname.h>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include "cleanup.h"
 #include "err.h"
@@ -233,34 +234,64 @@ static const uint32_t daemon_ioctls[] = {
 /* Who closes a TCP socket that lingers last waits until its bytes have left, and a descriptor may
  * be closed by somebody else: by the gateway's one I/O thread, when it came over a unix socket
  * that only bytes are read from. */
-#define LINGER(code)                        \
-    {                                       \
-        "setsockopt", code, 2,              \
-        {                                   \
-            { 1, PROLOGUE_IS, SOL_SOCKET }, \
-            {                               \
-                2, PROLOGUE_IS, SO_LINGER   \
-            }                               \
-        }                                   \
+#define LINGER(code)                           \
+    {                                          \
+        "setsockopt", code, 2,                 \
+        {                                      \
+            { 1, PROLOGUE_IS, SOL_SOCKET, 0 }, \
+            {                                  \
+                2, PROLOGUE_IS, SO_LINGER, 0   \
+            }                                  \
+        }                                      \
     }
 
 /* The limit of core files is 1, and must not become 0: at any other value than 1 a core_pattern
  * that is a pipe has the kernel start the host's program, as root of the host, for a crash inside.
  * EINVAL, for programs that guard secrets (libgcrypt's) take it for "cannot be set here" and go on,
  * and end themselves after EPERM. Reading it, prlimit64 without a new one, is allowed. */
-#define CORE_LIMIT                                                   \
-    { "setrlimit", EINVAL, 1, { { 0, PROLOGUE_IS, RLIMIT_CORE } } }, \
-    {                                                                \
-        "prlimit64", EINVAL, 2,                                      \
-        {                                                            \
-            { 1, PROLOGUE_IS, RLIMIT_CORE },                         \
-            {                                                        \
-                2, PROLOGUE_GIVEN, 0                                 \
-            }                                                        \
-        }                                                            \
+#define CORE_LIMIT                                                      \
+    { "setrlimit", EINVAL, 1, { { 0, PROLOGUE_IS, RLIMIT_CORE, 0 } } }, \
+    {                                                                   \
+        "prlimit64", EINVAL, 2,                                         \
+        {                                                               \
+            { 1, PROLOGUE_IS, RLIMIT_CORE, 0 },                         \
+            {                                                           \
+                2, PROLOGUE_GIVEN, 0, 0                                 \
+            }                                                           \
+        }                                                               \
     }
 
+/* Options of sockets that keep memory which counts for no cgroup: net/core/sock.c has a limit for
+ * each socket (128 KB since Linux 6.9) and none for their number, and one that joins 2,000 groups
+ * costs the host half a megabyte. Programs of socket filters are half as bad, and all that are
+ * compiled share one limit of the whole host, behind which nobody can load a filter of system
+ * calls. ENOPROTOOPT is what a kernel without the option says. */
+#define OPTIONS(level, from, to)          \
+    {                                     \
+        "setsockopt", ENOPROTOOPT, 2,     \
+        {                                 \
+            { 1, PROLOGUE_IS, level, 0 }, \
+            {                             \
+                2, PROLOGUE_IN, from, to  \
+            }                             \
+        }                                 \
+    }
+#define OPTION(level, option) OPTIONS(level, option, option)
+
 static const struct prologue_answer session_answers[] = {
+    OPTION(SOL_SOCKET, SO_ATTACH_FILTER),
+    OPTIONS(SOL_SOCKET, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_EBPF),
+    OPTION(IPPROTO_IP, IP_OPTIONS),
+    OPTIONS(IPPROTO_IP, IP_ADD_MEMBERSHIP, MCAST_MSFILTER), /* all of groups and their sources */
+    OPTION(IPPROTO_IPV6, IPV6_2292PKTOPTIONS),
+    OPTIONS(IPPROTO_IPV6, IPV6_JOIN_GROUP, IPV6_LEAVE_GROUP),
+    OPTIONS(IPPROTO_IPV6, IPV6_JOIN_ANYCAST, IPV6_LEAVE_ANYCAST),
+    OPTION(IPPROTO_IPV6, 32 /* IPV6_FLOWLABEL_MGR */),
+    OPTIONS(IPPROTO_IPV6, MCAST_JOIN_GROUP, MCAST_MSFILTER),
+    OPTIONS(IPPROTO_IPV6, IPV6_HOPOPTS, IPV6_DSTOPTS),
+    OPTION(IPPROTO_TCP, TCP_MD5SIG),
+    OPTIONS(IPPROTO_TCP, TCP_ULP, TCP_MD5SIG_EXT),
+    OPTIONS(IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */, 42 /* TCP_AO_REPAIR */),
     /* Not an error: jupyter_client asks for "no linger" (which is so already, and which a filter
      * cannot tell from the other, behind a pointer) at each port that it tries, and dies of a
      * refusal. */
@@ -268,10 +299,10 @@ static const struct prologue_answer session_answers[] = {
     CORE_LIMIT,
     /* The runtime's files are an overlay's: advice goes on to the real file, and the pages that it
      * drops are those of all sessions, and of the host. It is a hint that may be ignored. */
-    { "fadvise64", 0, 1, { { 3, PROLOGUE_IS, POSIX_FADV_DONTNEED } } },
+    { "fadvise64", 0, 1, { { 3, PROLOGUE_IS, POSIX_FADV_DONTNEED, 0 } } },
     /* Pages of equal content become one: the time of a write tells what others have in memory.
      * EINVAL is what a kernel without it says. */
-    { "madvise", EINVAL, 1, { { 2, PROLOGUE_IS, MADV_MERGEABLE } } },
+    { "madvise", EINVAL, 1, { { 2, PROLOGUE_IS, MADV_MERGEABLE, 0 } } },
 };
 
 static const struct prologue_answer gateway_answers[] = {

@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "err.h"
 
@@ -60,34 +61,75 @@ static uint32_t highest_call(void)
     return highest;
 }
 
-/* The number is loaded, and is again at the end. */
-static void put_answer(struct code *c, const struct prologue_answer *a)
-{
-    int number = seccomp_syscall_resolve_name(a->call);
-    size_t misses[PROLOGUE_CONDITIONS], other_call;
+/* Jumps to where an answer is not given; they learn the distance when it is written. */
+struct misses {
+    struct {
+        size_t at;
+        int when_true;
+    } jump[2 * PROLOGUE_CONDITIONS];
+    unsigned count;
+};
 
-    check(number != __NR_SCMP_ERROR);
-    if (number < 0) /* not a call of this architecture */
-        return;
-    other_call = put(c, (struct sock_filter)JUMP(BPF_JEQ, number, 0, 0));
-    for (unsigned i = 0; i < a->count; i++) {
-        load_half(c, a->when[i].arg, 0);
-        if (a->when[i].look == PROLOGUE_IS) {
-            misses[i] = put(c, (struct sock_filter)JUMP(BPF_JEQ, a->when[i].value, 0, 0));
-            continue;
-        }
+static void put_miss(struct code *c, struct misses *m, unsigned how, uint32_t value, int when_true)
+{
+    check(m->count < sizeof m->jump / sizeof m->jump[0]);
+    m->jump[m->count].when_true = when_true;
+    m->jump[m->count++].at = put(c, (struct sock_filter)JUMP(how, value, 0, 0));
+}
+
+static void put_condition(struct code *c, const struct prologue_answer *a, unsigned i,
+                          struct misses *m)
+{
+    load_half(c, a->when[i].arg, 0);
+    switch (a->when[i].look) {
+    case PROLOGUE_IS:
+        put_miss(c, m, BPF_JEQ, a->when[i].value, 0);
+        break;
+    case PROLOGUE_IN:
+        put_miss(c, m, BPF_JGE, a->when[i].value, 0);
+        put_miss(c, m, BPF_JGT, a->when[i].last, 1);
+        break;
+    case PROLOGUE_GIVEN:
         put(c, (struct sock_filter)JUMP(BPF_JEQ, 0, 0, 2));
         load_half(c, a->when[i].arg, 1);
-        misses[i] = put(c, (struct sock_filter)JUMP(BPF_JEQ, 0, 0, 0));
+        put_miss(c, m, BPF_JEQ, 0, 1);
+        break;
     }
-    put(c, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | (uint32_t)a->answer));
-    for (unsigned i = 0; i < a->count; i++) {
-        struct sock_filter *jump = &c->out[misses[i]];
+}
 
-        *(a->when[i].look == PROLOGUE_IS ? &jump->jf : &jump->jt) = distance(c, misses[i]);
+static void put_answer(struct code *c, const struct prologue_answer *a)
+{
+    struct misses m = { .count = 0 };
+
+    for (unsigned i = 0; i < a->count; i++)
+        put_condition(c, a, i, &m);
+    put(c, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | (uint32_t)a->answer));
+    for (unsigned i = 0; i < m.count; i++) {
+        struct sock_filter *jump = &c->out[m.jump[i].at];
+
+        *(m.jump[i].when_true ? &jump->jt : &jump->jf) = distance(c, m.jump[i].at);
     }
-    put(c, (struct sock_filter)LOAD(nr));
-    c->out[other_call].jf = distance(c, other_call);
+}
+
+/* The answers of one call, which stand together. The number is loaded, and is again at the end.
+ * Returns how many they are. */
+static size_t put_call(struct code *c, const struct prologue_answer *a, size_t count)
+{
+    int number = seccomp_syscall_resolve_name(a->call);
+    size_t n = 0, other_call = 0;
+
+    check(number != __NR_SCMP_ERROR);
+    if (number >= 0)
+        other_call = put(c, (struct sock_filter)JUMP(BPF_JEQ, number, 0, 0));
+    for (; n < count && strcmp(a[n].call, a->call) == 0; n++) {
+        if (number >= 0) /* else it is no call of this architecture */
+            put_answer(c, &a[n]);
+    }
+    if (number >= 0) {
+        put(c, (struct sock_filter)LOAD(nr));
+        c->out[other_call].jf = distance(c, other_call);
+    }
+    return n;
 }
 
 static void put_ioctls(struct code *c, const struct prologue *p)
@@ -116,8 +158,8 @@ size_t prologue_write(const struct prologue *p, struct sock_filter out[PROLOGUE_
     x32 = put(&c, (struct sock_filter)JUMP(BPF_JSET, 0x40000000, 0, 0));
     put(&c, (struct sock_filter)JUMP(BPF_JGT, highest_call(), 0, 1));
     put(&c, (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS));
-    for (size_t i = 0; i < p->answer_count; i++)
-        put_answer(&c, &p->answers[i]);
+    for (size_t i = 0; i < p->answer_count;)
+        i += put_call(&c, &p->answers[i], p->answer_count - i);
     put_ioctls(&c, p);
     out[foreign].jf = distance(&c, foreign);
     out[x32].jt = distance(&c, x32);

@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* PROLOGUE_IS looks at 32 bits, as the kernel does with an int; PROLOGUE_GIVEN at all of a
- * pointer. */
-enum prologue_look { PROLOGUE_IS, PROLOGUE_GIVEN };
+/* PROLOGUE_IS and PROLOGUE_IN (value to last) look at 32 bits, as the kernel does with an int;
+ * PROLOGUE_GIVEN at all of a pointer. */
+enum prologue_look { PROLOGUE_IS, PROLOGUE_IN, PROLOGUE_GIVEN };
 
-enum { PROLOGUE_CONDITIONS = 2, PROLOGUE_MAX = 192 };
+enum { PROLOGUE_CONDITIONS = 2, PROLOGUE_MAX = 256 };
 
 struct prologue_answer {
     const char *call;
@@ -23,7 +23,7 @@ struct prologue_answer {
     struct {
         unsigned arg;
         enum prologue_look look;
-        uint32_t value; /* of PROLOGUE_IS */
+        uint32_t value, last;
     } when[PROLOGUE_CONDITIONS];
 };
 

@@ -452,6 +452,54 @@ static void nobody_waits_for_the_last_close_of_a_socket(void **state)
     assert_child_passes(lingering, NULL);
 }
 
+static void uncounted_options(void *arg)
+{
+    static const struct {
+        int family, type, level, option;
+    } refused[] = {
+        { AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_ATTACH_FILTER },
+        { AF_UNIX, SOCK_STREAM, SOL_SOCKET, SO_ATTACH_FILTER },
+        { AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, IP_ADD_MEMBERSHIP },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, MCAST_JOIN_SOURCE_GROUP },
+        { AF_INET6, SOCK_DGRAM, IPPROTO_IPV6, IPV6_JOIN_GROUP },
+        { AF_INET6, SOCK_STREAM, IPPROTO_IPV6, MCAST_JOIN_GROUP },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 14 /* TCP_MD5SIG */ },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */ },
+    };
+    static const struct {
+        int family, type, level, option;
+    } allowed[] = {
+        { AF_INET, SOCK_STREAM, SOL_SOCKET, SO_REUSEADDR },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 1 /* TCP_NODELAY */ },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, IP_MULTICAST_LOOP },
+        { AF_INET6, SOCK_STREAM, IPPROTO_IPV6, IPV6_V6ONLY },
+    };
+    char value[256] = { 1 };
+
+    (void)arg;
+    load(SECCOMP_SESSION);
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        int fd = socket(refused[i].family, refused[i].type, 0);
+
+        EXPECT_ERRNO(setsockopt(fd, refused[i].level, refused[i].option, value, sizeof value),
+                     ENOPROTOOPT);
+        EXPECT(close(fd) == 0);
+    }
+    for (size_t i = 0; i < COUNT(allowed); i++) {
+        int fd = socket(allowed[i].family, allowed[i].type, 0);
+
+        EXPECT(setsockopt(fd, allowed[i].level, allowed[i].option, value, sizeof(int)) == 0);
+        EXPECT(close(fd) == 0);
+    }
+}
+
+static void no_option_of_a_socket_takes_uncounted_memory(void **state)
+{
+    (void)state;
+    assert_child_passes(uncounted_options, NULL);
+}
+
 static void core_limit(void *arg)
 {
     struct rlimit before, now, none = { 0, 0 };
@@ -598,6 +646,7 @@ int main(void)
         cmocka_unit_test(what_nobody_needs_is_refused),
         cmocka_unit_test(huge_pages_of_the_host_are_refused),
         cmocka_unit_test(nobody_waits_for_the_last_close_of_a_socket),
+        cmocka_unit_test(no_option_of_a_socket_takes_uncounted_memory),
         cmocka_unit_test(the_limit_of_core_files_stays_what_it_is),
         cmocka_unit_test(no_file_gets_an_attribute_or_access_list),
         cmocka_unit_test(advice_does_not_reach_what_is_shared),

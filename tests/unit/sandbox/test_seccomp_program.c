@@ -214,6 +214,42 @@ static void nobody_who_sends_descriptors_makes_a_socket_linger(void **state)
     }
 }
 
+/* What a socket keeps for them counts for no cgroup, and sockets may be many. */
+static void no_option_takes_memory_that_nobody_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        int level, from, to;
+    } refused[] = { { SOL_SOCKET, 26, 26 },   { SOL_SOCKET, 50, 52 },   { IPPROTO_IP, 4, 4 },
+                    { IPPROTO_IP, 35, 48 },   { IPPROTO_IPV6, 6, 6 },   { IPPROTO_IPV6, 20, 21 },
+                    { IPPROTO_IPV6, 27, 28 }, { IPPROTO_IPV6, 32, 32 }, { IPPROTO_IPV6, 42, 48 },
+                    { IPPROTO_IPV6, 54, 59 }, { IPPROTO_TCP, 14, 14 },  { IPPROTO_TCP, 31, 32 },
+                    { IPPROTO_TCP, 38, 42 } };
+    static const int levels[] = { SOL_SOCKET, IPPROTO_IP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6 };
+    const uint64_t junk = 0xdeadbeef00000000;
+
+    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
+        for (int option = 0; option < 300; option++) {
+            uint32_t expected = SECCOMP_RET_ALLOW;
+
+            if (levels[l] == SOL_SOCKET && option == SO_LINGER)
+                expected = SECCOMP_RET_ERRNO;
+            for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+                if (levels[l] == refused[i].level && option >= refused[i].from &&
+                    option <= refused[i].to)
+                    expected = SECCOMP_RET_ERRNO | ENOPROTOOPT;
+            for (int init = 0; init < 2; init++) {
+                const int f = init ? SECCOMP_INIT : SECCOMP_SESSION;
+                const uint64_t level = (uint64_t)levels[l], o = (uint64_t)option;
+
+                assert_int_equal(verdict(f, SYS_setsockopt, 3, level, o), expected);
+                assert_int_equal(verdict(f, SYS_setsockopt, 3, level | junk, o | junk), expected);
+                assert_int_equal(verdict(f, SYS_getsockopt, 3, level, o), SECCOMP_RET_ALLOW);
+            }
+        }
+    }
+}
+
 /* With a core_pattern that is a pipe any other limit than 1 starts the host's program. */
 static void the_limit_of_core_files_can_be_read_and_not_be_set(void **state)
 {
@@ -369,6 +405,7 @@ int main(void)
         cmocka_unit_test(each_profile_holds_those_of_what_its_process_starts),
         cmocka_unit_test(the_gateway_has_no_exec_once_it_is_started),
         cmocka_unit_test(nobody_who_sends_descriptors_makes_a_socket_linger),
+        cmocka_unit_test(no_option_takes_memory_that_nobody_counts),
         cmocka_unit_test(the_limit_of_core_files_can_be_read_and_not_be_set),
         cmocka_unit_test(no_advice_reaches_what_sessions_share),
         cmocka_unit_test(no_attribute_can_be_set_and_libraries_live_with_the_word),
