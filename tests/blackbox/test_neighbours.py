@@ -146,6 +146,25 @@ except OSError as e: print(e.errno)
 
 
 @pytest.mark.guest
+def test_a_socket_keeps_nothing_that_counts_for_nobody(chan):
+    """Each such option has a limit for its socket, and none for the number of sockets."""
+    assert chan.run("""
+import ctypes, errno, socket, struct
+code = ctypes.create_string_buffer(struct.pack('HBBI', 6, 0, 0, 1))
+def refused(family, kind, level, option, value):
+    with socket.socket(family, kind) as s:
+        try: s.setsockopt(level, option, value)
+        except OSError as e: return errno.errorcode[e.errno]
+ip4 = socket.inet_aton('225.1.1.1') + socket.inet_aton('127.0.0.1')
+print(refused(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, ip4),
+      refused(socket.AF_INET6, socket.SOCK_DGRAM, socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, socket.inet_pton(socket.AF_INET6, 'ff15::1') + struct.pack('I', 1)),
+      refused(socket.AF_INET, socket.SOCK_DGRAM, socket.SOL_SOCKET, 26, struct.pack('H6xQ', 1, ctypes.addressof(code))),
+      refused(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, socket.TCP_NODELAY, struct.pack('I', 1)),
+      refused(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, struct.pack('I', 1)))
+""").text == "ENOPROTOOPT ENOPROTOOPT ENOPROTOOPT None None\n"
+
+
+@pytest.mark.guest
 def test_a_kernel_inside_a_kernel_finds_its_ports(chan):
     """jupyter_client tells each socket that it tries not to linger, and does not expect to be refused."""
     run = chan.run("""
