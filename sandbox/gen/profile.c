@@ -303,6 +303,9 @@ static const struct prologue_answer session_answers[] = {
     /* Pages of equal content become one: the time of a write tells what others have in memory.
      * EINVAL is what a kernel without it says. */
     { "madvise", EINVAL, 1, { { 2, PROLOGUE_IS, MADV_MERGEABLE, 0 } } },
+    /* As POSIX_FADV_DONTNEED, for mapped files that the mode lets the session write, read-only
+     * overlay or not: data of the operator's. So answers Linux before 5.4. */
+    { "madvise", EINVAL, 1, { { 2, PROLOGUE_IN, MADV_COLD, MADV_PAGEOUT } } },
 };
 
 static const struct prologue_answer gateway_answers[] = {

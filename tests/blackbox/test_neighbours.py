@@ -135,6 +135,30 @@ for advice in range(6): os.posix_fadvise(f, 0, 0, advice)
     assert resident(path) < pages
 
 
+def test_pages_of_data_that_all_may_write_stay_too(server_with, tmp_path):
+    """By its mode the session may write the file, and the overlay in between is not asked."""
+    path = tmp_path / "shared"
+    path.write_bytes(b"x" * 100 * mmap.PAGESIZE)
+    path.chmod(0o666)
+    for d in [tmp_path, *tmp_path.parents][:3]:
+        d.chmod(0o755)
+    server = server_with("--data", f"d={tmp_path}")
+    with Channels(server, server.start_kernel("python3")) as c:
+        with open(path, "rb") as f:
+            os.fsync(f.fileno())        # a page that is not on the disk yet stays anyway
+        pages = resident(path)
+        assert pages == 100
+        assert c.run("""
+import mmap
+with open('/data/d/shared', 'rb') as f: m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+sum(m[::mmap.PAGESIZE])
+for advice in (20, 21, 21, 21):
+    try: m.madvise(advice)
+    except OSError as e: print(e.errno, end=' ')
+""").text == f"{errno.EINVAL} " * 4
+        assert resident(path) == pages
+
+
 def test_pages_are_not_merged_with_those_of_others(chan):
     assert chan.run("""
 import mmap

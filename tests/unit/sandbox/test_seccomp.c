@@ -566,6 +566,7 @@ static void advice(void *arg)
     EXPECT(syscall(SYS_fadvise64, -1, 0, 0, JUNK | POSIX_FADV_DONTNEED) == 0);
     EXPECT(madvise(page, 4096, MADV_DONTNEED) == 0);
     EXPECT_ERRNO(madvise(page, 4096, MADV_MERGEABLE), EINVAL);
+    EXPECT_ERRNO(madvise(page, 4096, MADV_PAGEOUT), EINVAL);
     EXPECT_ERRNO(syscall(SYS_madvise, page, 4096, JUNK | MADV_MERGEABLE), EINVAL);
     EXPECT_ERRNO(prctl(67 /* PR_SET_MEMORY_MERGE */, 1, 0, 0, 0), EPERM);
 }
