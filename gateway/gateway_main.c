@@ -24,10 +24,12 @@
 #include "metrics.h"
 #include "prespawn.h"
 #include "processuse.h"
+#include "rights.h"
 #include "rlimits.h"
 #include "room.h"
 #include "sessions.h"
 #include "version.h"
+#include "walls.h"
 
 enum {
     END_MAX_MS = 9000, /* of an orderly end; who waits for us gives 10 s */
@@ -320,6 +322,8 @@ static int start(struct gateway *g, struct err *e)
     rc = guard_enter(g->settings.kernel_path, g->args.dir_fd, e);
     if (rc < 0)
         return rc;
+    if (!wall_is_off(WALL_RIGHTS))
+        rights_forbid();
     g->settings_version = g->settings.version;
     g->settings.policy.private_dir_fd = g->args.dir_fd;
     g->loop = loop_new();

@@ -18,6 +18,7 @@
 #include "gatewayproc.h"
 #include "seccomp.h"
 #include "settings.h"
+#include "walls.h"
 
 enum {
     ASIDE_FD = 64,
@@ -187,7 +188,7 @@ static void run_program(const struct gateway_config *c, struct err *e)
                      NULL };
     size_t last = sizeof argv / sizeof argv[0] - 3;
     static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
-    char *env[] = { path, lang, NULL, NULL, NULL, NULL };
+    char *env[] = { path, lang, NULL, NULL, NULL, NULL, NULL };
     static const char *const pass[] = { "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "LSAN_OPTIONS=" };
     size_t n = 2;
 
@@ -206,6 +207,8 @@ static void run_program(const struct gateway_config *c, struct err *e)
                 env[n++] = *v;
         }
     }
+    if (walls_environment() != NULL)
+        env[n++] = walls_environment();
     syscall(SYS_execveat, EXE_FD, "", argv, env, AT_EMPTY_PATH);
     err_sys(e, errno, "gateway: exec '%.120s'", c->name);
 }

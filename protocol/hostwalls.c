@@ -203,11 +203,10 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                                         "misled",
                                         "fs.protected_hardlinks=1 symlinks=1 fifos=1 regular=1" },
     [HOSTWALL_HOST_CORE_PATTERN] = { "core-pattern", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
-                                     "a crash inside runs no program of the host",
-                                     "the program is run by the host's root at a crash that may "
-                                     "leave "
-                                     "a "
-                                     "core; the limit of 1 byte that sessions have prevents it",
+                                     "a crash inside runs no program of the host, and asks none",
+                                     "a program is run by the host's root at a crash that may "
+                                     "leave a core, unless the limit is 1 byte, as it is in "
+                                     "sessions; a socket may be handed it at any limit",
                                      "kernel.core_pattern=core" },
     [HOSTWALL_HOST_SWAP] = { "swap", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
                              "memory of sessions is not written to a disk",
@@ -215,6 +214,19 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                              "in "
                              "memory too, before Linux 6.4",
                              "no swap, or an encrypted one" },
+    [HOSTWALL_HOST_MODPROBE] = { "modprobe", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
+                                 "a file of an unknown format that is run starts no program of "
+                                 "the host",
+                                 "the kernel starts modprobe then, as the host's root and outside "
+                                 "of the session's limits, with a number as its only word",
+                                 "a kernel since 6.14; or kernel.modules_disabled=1 once all are "
+                                 "loaded" },
+    [HOSTWALL_HOST_PASSRIGHTS] = { "passrights", HOSTWALLS_OF_HOST, ISOLATION_NEVER, 0,
+                                   "a session sends no descriptors to the gateway, which would "
+                                   "close them",
+                                   "closing big files that a session deleted takes time of all "
+                                   "sessions; sockets that linger are refused by seccomp anyway",
+                                   "a kernel since 6.16" },
 };
 
 const struct hostwall_info *hostwall_info(enum hostwall wall)

@@ -17,6 +17,7 @@ static const char *const names[WALLS_END] = {
     [WALL_ROOT] = "root",       [WALL_OVERLAY] = "overlay", [WALL_PROCMASK] = "procmask",
     [WALL_CAPS] = "caps",       [WALL_PIDS] = "pids",       [WALL_MEMORY] = "memory",
     [WALL_CPU] = "cpu",         [WALL_DISK] = "disk",       [WALL_FDS] = "fds",
+    [WALL_RIGHTS] = "rights",
 };
 
 /* 1 when the list of the environment has the name; no allocation: children of a clone ask too. */

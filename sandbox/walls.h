@@ -22,6 +22,7 @@ enum wall {
     WALL_CPU,
     WALL_DISK, /* sizes and inodes */
     WALL_FDS,
+    WALL_RIGHTS, /* the gateway takes descriptors from its sockets, to close them */
     WALLS_END,
 };
 

@@ -14,14 +14,17 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include "cleanup.h"
 #include "err.h"
+#include "prologue.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -39,8 +42,8 @@ struct condition {
 
 /* A call that is allowed under conditions (action 0) or answered with an errno. */
 struct rule {
-    const char *call;
-    int answer; /* 0: allow */
+    const char *call; /* "+name": as in a list, left out where libseccomp does not know it */
+    int answer;       /* 0: allow */
     unsigned count;
     struct condition when[ARGS_MAX];
 };
@@ -159,6 +162,17 @@ static const struct rule session_rules[] = {
     REFUSE("fanotify_init", ENOSYS),
 };
 
+/* An access list is up to 64 KB of memory for each inode, and what tmpfs keeps it in counts for no
+ * cgroup (fs/posix_acl.c allocates without __GFP_ACCOUNT): a session would take the host's memory.
+ * EOPNOTSUPP is what a file system without attributes says; cp, tar, install and Python's shutil go
+ * on after it. Taking one away stays allowed: a workspace may hold some of an older server. */
+static const struct rule attribute_rules[] = {
+    REFUSE("setxattr", EOPNOTSUPP),
+    REFUSE("lsetxattr", EOPNOTSUPP),
+    REFUSE("fsetxattr", EOPNOTSUPP),
+    REFUSE("+setxattrat", EOPNOTSUPP),
+};
+
 static const struct rule gateway_rules[] = {
     WHEN1("clone", 0, CLONE_REFUSED | CLONE_THREAD, CLONE_THREAD), /* threads, no processes */
     REFUSE("clone3", ENOSYS),
@@ -217,8 +231,87 @@ static const uint32_t daemon_ioctls[] = {
     LOOP_CTL_GET_FREE, LOOP_CONFIGURE, _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN */,
 };
 
-/* Of setsockopt(2), where no_linger is set. */
-enum { LINGER_BLOCK = 7 };
+/* Who closes a TCP socket that lingers last waits until its bytes have left, and a descriptor may
+ * be closed by somebody else: by the gateway's one I/O thread, when it came over a unix socket
+ * that only bytes are read from. */
+#define LINGER(code)                           \
+    {                                          \
+        "setsockopt", code, 2,                 \
+        {                                      \
+            { 1, PROLOGUE_IS, SOL_SOCKET, 0 }, \
+            {                                  \
+                2, PROLOGUE_IS, SO_LINGER, 0   \
+            }                                  \
+        }                                      \
+    }
+
+/* The limit of core files is 1, and must not become 0: at any other value than 1 a core_pattern
+ * that is a pipe has the kernel start the host's program, as root of the host, for a crash inside.
+ * EINVAL, for programs that guard secrets (libgcrypt's) take it for "cannot be set here" and go on,
+ * and end themselves after EPERM. Reading it, prlimit64 without a new one, is allowed. */
+#define CORE_LIMIT                                                      \
+    { "setrlimit", EINVAL, 1, { { 0, PROLOGUE_IS, RLIMIT_CORE, 0 } } }, \
+    {                                                                   \
+        "prlimit64", EINVAL, 2,                                         \
+        {                                                               \
+            { 1, PROLOGUE_IS, RLIMIT_CORE, 0 },                         \
+            {                                                           \
+                2, PROLOGUE_GIVEN, 0, 0                                 \
+            }                                                           \
+        }                                                               \
+    }
+
+/* Options of sockets that keep memory which counts for no cgroup: net/core/sock.c has a limit for
+ * each socket (128 KB since Linux 6.9) and none for their number, and one that joins 2,000 groups
+ * costs the host half a megabyte. Programs of socket filters are half as bad, and all that are
+ * compiled share one limit of the whole host, behind which nobody can load a filter of system
+ * calls. ENOPROTOOPT is what a kernel without the option says. */
+#define OPTIONS(level, from, to)          \
+    {                                     \
+        "setsockopt", ENOPROTOOPT, 2,     \
+        {                                 \
+            { 1, PROLOGUE_IS, level, 0 }, \
+            {                             \
+                2, PROLOGUE_IN, from, to  \
+            }                             \
+        }                                 \
+    }
+#define OPTION(level, option) OPTIONS(level, option, option)
+
+static const struct prologue_answer session_answers[] = {
+    OPTION(SOL_SOCKET, SO_ATTACH_FILTER),
+    OPTIONS(SOL_SOCKET, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_EBPF),
+    OPTION(IPPROTO_IP, IP_OPTIONS),
+    OPTIONS(IPPROTO_IP, IP_ADD_MEMBERSHIP, MCAST_MSFILTER), /* all of groups and their sources */
+    OPTION(IPPROTO_IPV6, IPV6_2292PKTOPTIONS),
+    OPTIONS(IPPROTO_IPV6, IPV6_JOIN_GROUP, IPV6_LEAVE_GROUP),
+    OPTIONS(IPPROTO_IPV6, IPV6_JOIN_ANYCAST, IPV6_LEAVE_ANYCAST),
+    OPTION(IPPROTO_IPV6, 32 /* IPV6_FLOWLABEL_MGR */),
+    OPTIONS(IPPROTO_IPV6, MCAST_JOIN_GROUP, MCAST_MSFILTER),
+    OPTIONS(IPPROTO_IPV6, IPV6_HOPOPTS, IPV6_DSTOPTS),
+    OPTION(IPPROTO_TCP, TCP_MD5SIG),
+    OPTIONS(IPPROTO_TCP, TCP_ULP, TCP_MD5SIG_EXT),
+    OPTIONS(IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */, 42 /* TCP_AO_REPAIR */),
+    /* Not an error: jupyter_client asks for "no linger" (which is so already, and which a filter
+     * cannot tell from the other, behind a pointer) at each port that it tries, and dies of a
+     * refusal. */
+    LINGER(0),
+    CORE_LIMIT,
+    /* The runtime's files are an overlay's: advice goes on to the real file, and the pages that it
+     * drops are those of all sessions, and of the host. It is a hint that may be ignored. */
+    { "fadvise64", 0, 1, { { 3, PROLOGUE_IS, POSIX_FADV_DONTNEED, 0 } } },
+    /* Pages of equal content become one: the time of a write tells what others have in memory.
+     * EINVAL is what a kernel without it says. */
+    { "madvise", EINVAL, 1, { { 2, PROLOGUE_IS, MADV_MERGEABLE, 0 } } },
+    /* As POSIX_FADV_DONTNEED, for mapped files that the mode lets the session write, read-only
+     * overlay or not: data of the operator's. So answers Linux before 5.4. */
+    { "madvise", EINVAL, 1, { { 2, PROLOGUE_IN, MADV_COLD, MADV_PAGEOUT } } },
+};
+
+static const struct prologue_answer gateway_answers[] = {
+    LINGER(EPERM),
+    CORE_LIMIT,
+};
 
 struct profile {
     const char *name;
@@ -227,40 +320,50 @@ struct profile {
     size_t rule_counts[4];
     const uint32_t *more_ioctls;
     size_t more_ioctl_count;
-    /* 1: no socket may be told to linger. Who closes such a one last waits until its bytes have
-     * left, and the gateway hands descriptors to the launcher. */
-    int no_linger;
+    const struct prologue_answer *answers;
+    size_t answer_count;
 };
 
 static const struct profile profiles[] = {
     { "session",
       { "session.list" },
-      { child_rules, common_rules, session_rules },
-      { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules) },
+      { child_rules, common_rules, session_rules, attribute_rules },
+      { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules), COUNT(attribute_rules) },
       NULL,
       0,
-      0 },
+      session_answers,
+      COUNT(session_answers) },
     { "init",
       { "session.list", "init.list" },
-      { init_child_rules, common_rules, init_rules },
-      { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules) },
+      { init_child_rules, common_rules, init_rules, attribute_rules },
+      { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules), COUNT(attribute_rules) },
       NULL,
       0,
-      0 },
-    { "gateway", { "gateway.list" }, { gateway_rules }, { COUNT(gateway_rules) }, NULL, 0, 1 },
+      session_answers,
+      COUNT(session_answers) },
+    { "gateway",
+      { "gateway.list" },
+      { gateway_rules },
+      { COUNT(gateway_rules) },
+      NULL,
+      0,
+      gateway_answers,
+      COUNT(gateway_answers) },
     { "gateway_start",
       { "gateway.list", "gateway_start.list" },
       { gateway_rules, gateway_start_rules },
       { COUNT(gateway_rules), COUNT(gateway_start_rules) },
       NULL,
       0,
-      1 },
+      gateway_answers,
+      COUNT(gateway_answers) },
     { "launcher",
       { "session.list", "init.list", "gateway.list", "launcher.list" },
       { common_rules, init_rules, daemon_rules },
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,
       COUNT(daemon_ioctls),
+      NULL,
       0 },
     { "supervisor",
       { "session.list", "init.list", "gateway.list", "launcher.list", "supervisor.list" },
@@ -268,6 +371,7 @@ static const struct profile profiles[] = {
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,
       COUNT(daemon_ioctls),
+      NULL,
       0 },
 };
 
@@ -327,10 +431,11 @@ static int add_rule(scmp_filter_ctx filter, const struct rule *rule, struct err 
 {
     struct scmp_arg_cmp compare[ARGS_MAX];
     uint32_t action = rule->answer != 0 ? SCMP_ACT_ERRNO((uint32_t)rule->answer) : SCMP_ACT_ALLOW;
-    int number = seccomp_syscall_resolve_name(rule->call);
+    int optional = rule->call[0] == '+';
+    int number = seccomp_syscall_resolve_name(rule->call + optional);
     int r;
 
-    if (number == __NR_SCMP_ERROR)
+    if (number == __NR_SCMP_ERROR && !optional)
         return err_set(e, EINVAL, "'%s' is no system call", rule->call);
     if (number < 0)
         return 0;
@@ -364,77 +469,16 @@ static int fill(scmp_filter_ctx filter, const struct profile *p, const char *dir
     return 0;
 }
 
-static uint32_t highest_call(void)
+static size_t write_prologue(const struct profile *p, struct sock_filter out[PROLOGUE_MAX])
 {
-    uint32_t highest = 0;
-
-    for (int i = 0; i < 1024; i++) {
-        char *name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, i);
-
-        if (name != NULL)
-            highest = (uint32_t)i;
-        free(name);
-    }
-    return highest;
-}
-
-#define LOAD(field)   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define RETURN(value) BPF_STMT(BPF_RET | BPF_K, value)
-
-enum { PROLOGUE_MAX = 16 + LINGER_BLOCK + COUNT(ioctl_requests) + COUNT(daemon_ioctls) };
-
-/* The number is loaded, and is again at the end. */
-static size_t refuse_linger(struct sock_filter *out)
-{
-    const struct sock_filter block[LINGER_BLOCK] = {
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SCMP_SYS(setsockopt), 0, 6),
-        LOAD(args[1]),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOL_SOCKET, 0, 3),
-        LOAD(args[2]),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SO_LINGER, 0, 1),
-        RETURN(SECCOMP_RET_ERRNO | EPERM),
-        LOAD(nr),
+    const struct prologue head = {
+        .answers = p->answers,
+        .answer_count = p->answer_count,
+        .ioctls = { ioctl_requests, p->more_ioctls },
+        .ioctl_counts = { COUNT(ioctl_requests), p->more_ioctl_count },
     };
 
-    memcpy(out, block, sizeof block);
-    return LINGER_BLOCK;
-}
-
-/*
- * What libseccomp cannot say, put before its program: a range of numbers, and an
- * answer for all *other* arguments of a call that has rules. Falls through to
- * libseccomp's own check for a foreign architecture and for x32 numbers, which
- * are not touched here.
- */
-static size_t prologue(const struct profile *p, struct sock_filter *out)
-{
-    const unsigned common = COUNT(ioctl_requests);
-    const unsigned requests = common + (unsigned)p->more_ioctl_count;
-    const unsigned ioctl_block = requests + 3;
-    const unsigned linger_block = p->no_linger ? LINGER_BLOCK : 0;
-    size_t n = 0;
-
-    out[n++] = (struct sock_filter)LOAD(arch);
-    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 0,
-                                            (uint8_t)(linger_block + ioctl_block + 5));
-    out[n++] = (struct sock_filter)LOAD(nr);
-    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000,
-                                            (uint8_t)(linger_block + ioctl_block + 3), 0);
-    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, highest_call(), 0, 1);
-    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOSYS);
-    if (p->no_linger)
-        n += refuse_linger(&out[n]);
-    out[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)SCMP_SYS(ioctl), 0,
-                                            (uint8_t)ioctl_block);
-    out[n++] =
-        (struct sock_filter)LOAD(args[1]); /* the low half: both architectures are little-endian */
-    for (unsigned i = 0; i < requests; i++)
-        out[n++] = (struct sock_filter)BPF_JUMP(
-            BPF_JMP | BPF_JEQ | BPF_K, i < common ? ioctl_requests[i] : p->more_ioctls[i - common],
-            (uint8_t)(requests - i), 0);
-    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | ENOTTY);
-    out[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
-    return n;
+    return prologue_write(&head, out);
 }
 
 /* libseccomp writes programs to descriptors only. */
@@ -455,7 +499,7 @@ static int export(scmp_filter_ctx filter, const struct profile *p, struct sock_f
     if (fstat(fd, &st) < 0)
         return err_sys(e, errno, "size of the program");
     code = xcalloc(PROLOGUE_MAX + (size_t)st.st_size / sizeof *code, sizeof *code);
-    n = prologue(p, code);
+    n = write_prologue(p, code);
     if (pread(fd, code + n, (size_t)st.st_size, 0) != st.st_size)
         return err_set(e, EIO, "read the program");
     n += (size_t)st.st_size / sizeof *code;

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "cgfile.h"
+#include "cleanup.h"
 #include "err.h"
 
 struct setting {
@@ -90,6 +92,9 @@ static void look_at_core(int proc_fd, struct probe_result *ret)
     text[strcspn(text, "\n")] = '\0';
     if (text[0] == '|')
         probe_say(ret, HOSTWALL_WEAKER, "kernel.core_pattern starts a program: %.120s", text + 1);
+    else if (text[0] == '@') /* since Linux 6.16; the limit is about files and pipes */
+        probe_say(ret, HOSTWALL_WEAKER, "kernel.core_pattern is a socket of the host: %.120s",
+                  text + 1);
     else
         probe_say(ret, HOSTWALL_PRESENT, "kernel.core_pattern is a file's name");
 }
@@ -108,17 +113,55 @@ static void look_at_swap(int proc_fd, struct probe_result *ret)
                   line + 1);
 }
 
-static void look_at_kernel(const char *release, struct probe_result *ret)
+static int is_since(const char *release, int wanted_major, int wanted_minor)
 {
-    enum { TESTED_MAJOR = 6, TESTED_MINOR = 1 };
     int major = 0, minor = 0;
 
     (void)sscanf(release, "%d.%d", &major, &minor);
-    if (major > TESTED_MAJOR || (major == TESTED_MAJOR && minor >= TESTED_MINOR))
+    return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+}
+
+static void look_at_kernel(const char *release, struct probe_result *ret)
+{
+    enum { TESTED_MAJOR = 6, TESTED_MINOR = 1 };
+
+    if (is_since(release, TESTED_MAJOR, TESTED_MINOR))
         probe_say(ret, HOSTWALL_PRESENT, "Linux %.64s", release);
     else
         probe_say(ret, HOSTWALL_WEAKER, "Linux %.64s: older than any that holdcell is tested with",
                   release);
+}
+
+/* A file whose first bytes no loader knows was looked for as a module, binfmt-1234, until 6.14. */
+static void look_at_modprobe(int proc_fd, const char *release, struct probe_result *ret)
+{
+    char program[160], disabled[8] = "";
+
+    if (cgfile_read(proc_fd, "sys/kernel/modprobe", program, sizeof program) < 0) {
+        probe_say(ret, HOSTWALL_ABSENT, "this kernel has no kernel.modprobe");
+        return;
+    }
+    program[strcspn(program, "\n")] = '\0';
+    if (cgfile_read(proc_fd, "sys/kernel/modules_disabled", disabled, sizeof disabled) == 0 &&
+        disabled[0] == '1')
+        probe_say(ret, HOSTWALL_PRESENT, "kernel.modules_disabled is 1");
+    else if (program[0] == '\0')
+        probe_say(ret, HOSTWALL_PRESENT, "kernel.modprobe is empty");
+    else if (is_since(release, 6, 14))
+        probe_say(ret, HOSTWALL_PRESENT, "this kernel does not look for formats in modules");
+    else
+        probe_say(ret, HOSTWALL_WEAKER, "kernel.modprobe is %.120s", program);
+}
+
+static void look_at_rights(struct probe_result *ret)
+{
+    enum { OPTION = 83 }; /* SO_PASSRIGHTS */
+    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, OPTION, &(int){ 0 }, sizeof(int)) == 0)
+        probe_say(ret, HOSTWALL_PRESENT, "SO_PASSRIGHTS can be switched off");
+    else
+        probe_say(ret, HOSTWALL_WEAKER, "no SO_PASSRIGHTS: %s", strerror(errno));
 }
 
 void hosthints_look(int proc_fd, const char *release, enum hostwall hint, struct probe_result *ret)
@@ -137,6 +180,10 @@ void hosthints_look(int proc_fd, const char *release, enum hostwall hint, struct
         look_at_core(proc_fd, ret);
     else if (hint == HOSTWALL_HOST_SWAP)
         look_at_swap(proc_fd, ret);
+    else if (hint == HOSTWALL_HOST_MODPROBE)
+        look_at_modprobe(proc_fd, release, ret);
+    else if (hint == HOSTWALL_HOST_PASSRIGHTS)
+        look_at_rights(ret);
     else
         check(!"a hint that nobody looks for");
 }

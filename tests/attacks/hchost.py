@@ -1,5 +1,5 @@
 """Observer on the host, beside the gateway, as root: canaries and counters outside the sandbox."""
-import os, re, shutil, socket, subprocess, threading, uuid
+import ctypes, mmap, os, re, shutil, socket, subprocess, threading, uuid
 
 
 def rd(p, n=1 << 20):
@@ -8,6 +8,18 @@ def rd(p, n=1 << 20):
             return f.read(n)
     except OSError:
         return b""
+
+
+def resident(path, read=False):
+    "how many pages of a file are in the host's memory, after it was read when asked so"
+    libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p
+    with open(path, "rb") as f:
+        if read:
+            f.read()
+        n = os.fstat(f.fileno()).st_size; seen = (ctypes.c_ubyte * (n // mmap.PAGESIZE + 1))()
+        at = libc.mmap(None, ctypes.c_size_t(n), mmap.PROT_READ, mmap.MAP_SHARED, f.fileno(), ctypes.c_long(0))
+        r = libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(n), seen); libc.munmap(ctypes.c_void_p(at), ctypes.c_size_t(n))
+    return sum(p & 1 for p in seen) if r == 0 else 0
 
 
 class Host:

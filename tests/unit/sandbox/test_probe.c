@@ -243,20 +243,28 @@ static void a_setting_is_good_weaker_or_absent(void **state)
         { HOSTWALL_HOST_IO_URING, "sys/kernel/io_uring_disabled", "2\n", "0\n" },
         { HOSTWALL_HOST_CORE_PATTERN, "sys/kernel/core_pattern", "core\n",
           "|/usr/bin/apport %p\n" },
+        { HOSTWALL_HOST_CORE_PATTERN, "sys/kernel/core_pattern", "core.@\n", "@/run/dumps\n" },
+        { HOSTWALL_HOST_CORE_PATTERN, "sys/kernel/core_pattern", "core\n", "@@/run/dumps\n" },
+        { HOSTWALL_HOST_MODPROBE, "sys/kernel/modprobe", "\n", "/sbin/modprobe\n" },
     };
     char top[] = "/tmp/hc-hints-XXXXXX", command[64];
 
     assert_non_null(mkdtemp(top));
     int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
+        char file[128];
+
         assert_int_equal(look(dir, settings[i].hint), HOSTWALL_ABSENT);
         put(dir, settings[i].path, settings[i].good);
         assert_int_equal(look(dir, settings[i].hint), HOSTWALL_PRESENT);
         put(dir, settings[i].path, settings[i].bad);
         assert_int_equal(look(dir, settings[i].hint), HOSTWALL_WEAKER);
         put(dir, settings[i].path, "");
-        if (settings[i].hint != HOSTWALL_HOST_CORE_PATTERN)
+        if (settings[i].hint != HOSTWALL_HOST_CORE_PATTERN &&
+            settings[i].hint != HOSTWALL_HOST_MODPROBE)
             assert_int_equal(look(dir, settings[i].hint), HOSTWALL_WEAKER);
+        snprintf(file, sizeof file, "%s/%s", top, settings[i].path);
+        assert_int_equal(unlink(file), 0);
     }
     close(dir);
     snprintf(command, sizeof command, "rm -r %s", top);
@@ -279,6 +287,27 @@ static void links_are_good_when_all_four_are(void **state)
     assert_int_equal(look(dir, HOSTWALL_HOST_PROTECTED_LINKS), HOSTWALL_PRESENT);
     put(dir, files[0], "0\n");
     assert_int_equal(look(dir, HOSTWALL_HOST_PROTECTED_LINKS), HOSTWALL_WEAKER);
+    close(dir);
+    snprintf(command, sizeof command, "rm -r %s", top);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_module_is_loaded_by_no_kernel_that_is_new_or_told_so(void **state)
+{
+    (void)state;
+    char top[] = "/tmp/hc-hints-XXXXXX", command[64];
+    struct probe_result r;
+
+    assert_non_null(mkdtemp(top));
+    int dir = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put(dir, "sys/kernel/modprobe", "/sbin/modprobe\n");
+    assert_int_equal(look(dir, HOSTWALL_HOST_MODPROBE), HOSTWALL_WEAKER);
+    hosthints_look(dir, "6.14.0", HOSTWALL_HOST_MODPROBE, &r);
+    assert_int_equal(r.state, HOSTWALL_PRESENT);
+    put(dir, "sys/kernel/modules_disabled", "0\n");
+    assert_int_equal(look(dir, HOSTWALL_HOST_MODPROBE), HOSTWALL_WEAKER);
+    put(dir, "sys/kernel/modules_disabled", "1\n");
+    assert_int_equal(look(dir, HOSTWALL_HOST_MODPROBE), HOSTWALL_PRESENT);
     close(dir);
     snprintf(command, sizeof command, "rm -r %s", top);
     assert_int_equal(system(command), 0);
@@ -326,6 +355,7 @@ int main(void)
         cmocka_unit_test(what_a_probe_leaves_is_swept),
         cmocka_unit_test(a_setting_is_good_weaker_or_absent),
         cmocka_unit_test(links_are_good_when_all_four_are),
+        cmocka_unit_test(a_module_is_loaded_by_no_kernel_that_is_new_or_told_so),
         cmocka_unit_test(swap_and_the_kernels_age_are_told),
     };
 

@@ -13,14 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -415,6 +419,164 @@ static void huge_pages_of_the_host_are_refused(void **state)
     assert_child_passes(huge_pages, NULL);
 }
 
+/* A socket whose bytes nobody takes, told to linger for a minute: its last close does not wait. */
+static void lingering(void *arg)
+{
+    struct linger minute = { 1, 60 }, now = { 7, 7 };
+    struct sockaddr_in any = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t n = sizeof any, m = sizeof now;
+    static const char bytes[65536];
+    struct timespec before, after;
+    int listening = socket(AF_INET, SOCK_STREAM, 0);
+    int sender = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)arg;
+    load(SECCOMP_SESSION);
+    EXPECT(bind(listening, (struct sockaddr *)&any, sizeof any) == 0 && listen(listening, 1) == 0);
+    EXPECT(getsockname(listening, (struct sockaddr *)&any, &n) == 0);
+    EXPECT(connect(sender, (struct sockaddr *)&any, sizeof any) == 0);
+    while (send(sender, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        ;
+    EXPECT(setsockopt(sender, SOL_SOCKET, SO_LINGER, &minute, sizeof minute) == 0);
+    EXPECT(getsockopt(sender, SOL_SOCKET, SO_LINGER, &now, &m) == 0 && now.l_onoff == 0);
+    EXPECT(setsockopt(sender, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int)) == 0);
+    EXPECT(getsockopt(sender, SOL_SOCKET, SO_KEEPALIVE, &now.l_onoff, &m) == 0 && now.l_onoff == 1);
+    EXPECT(clock_gettime(CLOCK_MONOTONIC, &before) == 0);
+    EXPECT(close(sender) == 0);
+    EXPECT(clock_gettime(CLOCK_MONOTONIC, &after) == 0 && after.tv_sec - before.tv_sec < 30);
+}
+
+static void nobody_waits_for_the_last_close_of_a_socket(void **state)
+{
+    (void)state;
+    assert_child_passes(lingering, NULL);
+}
+
+static void uncounted_options(void *arg)
+{
+    static const struct {
+        int family, type, level, option;
+    } refused[] = {
+        { AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_ATTACH_FILTER },
+        { AF_UNIX, SOCK_STREAM, SOL_SOCKET, SO_ATTACH_FILTER },
+        { AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, IP_ADD_MEMBERSHIP },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, MCAST_JOIN_SOURCE_GROUP },
+        { AF_INET6, SOCK_DGRAM, IPPROTO_IPV6, IPV6_JOIN_GROUP },
+        { AF_INET6, SOCK_STREAM, IPPROTO_IPV6, MCAST_JOIN_GROUP },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 14 /* TCP_MD5SIG */ },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 38 /* TCP_AO_ADD_KEY */ },
+    };
+    static const struct {
+        int family, type, level, option;
+    } allowed[] = {
+        { AF_INET, SOCK_STREAM, SOL_SOCKET, SO_REUSEADDR },
+        { AF_INET, SOCK_STREAM, IPPROTO_TCP, 1 /* TCP_NODELAY */ },
+        { AF_INET, SOCK_DGRAM, IPPROTO_IP, IP_MULTICAST_LOOP },
+        { AF_INET6, SOCK_STREAM, IPPROTO_IPV6, IPV6_V6ONLY },
+    };
+    char value[256] = { 1 };
+
+    (void)arg;
+    load(SECCOMP_SESSION);
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        int fd = socket(refused[i].family, refused[i].type, 0);
+
+        EXPECT_ERRNO(setsockopt(fd, refused[i].level, refused[i].option, value, sizeof value),
+                     ENOPROTOOPT);
+        EXPECT(close(fd) == 0);
+    }
+    for (size_t i = 0; i < COUNT(allowed); i++) {
+        int fd = socket(allowed[i].family, allowed[i].type, 0);
+
+        EXPECT(setsockopt(fd, allowed[i].level, allowed[i].option, value, sizeof(int)) == 0);
+        EXPECT(close(fd) == 0);
+    }
+}
+
+static void no_option_of_a_socket_takes_uncounted_memory(void **state)
+{
+    (void)state;
+    assert_child_passes(uncounted_options, NULL);
+}
+
+static void core_limit(void *arg)
+{
+    struct rlimit before, now, none = { 0, 0 };
+
+    (void)arg;
+    EXPECT(getrlimit(RLIMIT_CORE, &before) == 0);
+    load(SECCOMP_SESSION);
+    EXPECT_ERRNO(setrlimit(RLIMIT_CORE, &none), EINVAL);
+    EXPECT_ERRNO(prlimit(0, RLIMIT_CORE, &none, NULL), EINVAL);
+    EXPECT_ERRNO(prlimit(getpid(), RLIMIT_CORE, &none, &now), EINVAL);
+    EXPECT_ERRNO(syscall(SYS_prlimit64, 0, JUNK | RLIMIT_CORE, &none, NULL), EINVAL);
+#ifdef SYS_setrlimit
+    EXPECT_ERRNO(syscall(SYS_setrlimit, RLIMIT_CORE, &none), EINVAL);
+    EXPECT_ERRNO(syscall(SYS_setrlimit, JUNK | RLIMIT_CORE, &none), EINVAL);
+#endif
+    EXPECT(getrlimit(RLIMIT_CORE, &now) == 0 && memcmp(&now, &before, sizeof now) == 0);
+    EXPECT(prlimit(0, RLIMIT_CORE, NULL, &now) == 0 && memcmp(&now, &before, sizeof now) == 0);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 50, 60 }) == 0);
+    EXPECT(getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_max == 60);
+}
+
+static void the_limit_of_core_files_stays_what_it_is(void **state)
+{
+    (void)state;
+    assert_child_passes(core_limit, NULL);
+}
+
+static void attributes_of_files(void *arg)
+{
+    int fd = open(arg, O_RDONLY | O_DIRECTORY);
+    char value[8];
+
+    load(SECCOMP_SESSION);
+    EXPECT_ERRNO(setxattr(arg, "user.a", "b", 1, 0), EOPNOTSUPP);
+    EXPECT_ERRNO(lsetxattr(arg, "system.posix_acl_access", "b", 1, 0), EOPNOTSUPP);
+    EXPECT_ERRNO(fsetxattr(fd, "system.posix_acl_default", "b", 1, 0), EOPNOTSUPP);
+    EXPECT(getxattr(arg, "user.a", value, sizeof value) == -1 && errno != EPERM);
+    EXPECT(listxattr(arg, value, 0) >= 0);
+    EXPECT(removexattr(arg, "user.a") == -1 && errno != EPERM);
+}
+
+static void no_file_gets_an_attribute_or_access_list(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/hc-attributes-XXXXXX";
+
+    assert_non_null(mkdtemp(dir));
+    assert_child_passes(attributes_of_files, dir);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void advice(void *arg)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int fd = open("/bin/true", O_RDONLY);
+
+    (void)arg;
+    EXPECT(page != MAP_FAILED && fd >= 0);
+    load(SECCOMP_SESSION);
+    EXPECT(syscall(SYS_fadvise64, fd, 0, 0, POSIX_FADV_WILLNEED) == 0);
+    EXPECT_ERRNO(syscall(SYS_fadvise64, -1, 0, 0, POSIX_FADV_WILLNEED), EBADF);
+    /* answered, and nothing looked at */
+    EXPECT(syscall(SYS_fadvise64, -1, 0, 0, POSIX_FADV_DONTNEED) == 0);
+    EXPECT(syscall(SYS_fadvise64, -1, 0, 0, JUNK | POSIX_FADV_DONTNEED) == 0);
+    EXPECT(madvise(page, 4096, MADV_DONTNEED) == 0);
+    EXPECT_ERRNO(madvise(page, 4096, MADV_MERGEABLE), EINVAL);
+    EXPECT_ERRNO(madvise(page, 4096, MADV_PAGEOUT), EINVAL);
+    EXPECT_ERRNO(syscall(SYS_madvise, page, 4096, JUNK | MADV_MERGEABLE), EINVAL);
+    EXPECT_ERRNO(prctl(67 /* PR_SET_MEMORY_MERGE */, 1, 0, 0, 0), EPERM);
+}
+
+static void advice_does_not_reach_what_is_shared(void **state)
+{
+    (void)state;
+    assert_child_passes(advice, NULL);
+}
+
 static void memory_files_and_signals_work(void **state)
 {
     (void)state;
@@ -484,6 +646,11 @@ int main(void)
         cmocka_unit_test(fifos_can_be_made_and_devices_cannot),
         cmocka_unit_test(what_nobody_needs_is_refused),
         cmocka_unit_test(huge_pages_of_the_host_are_refused),
+        cmocka_unit_test(nobody_waits_for_the_last_close_of_a_socket),
+        cmocka_unit_test(no_option_of_a_socket_takes_uncounted_memory),
+        cmocka_unit_test(the_limit_of_core_files_stays_what_it_is),
+        cmocka_unit_test(no_file_gets_an_attribute_or_access_list),
+        cmocka_unit_test(advice_does_not_reach_what_is_shared),
         cmocka_unit_test(memory_files_and_signals_work),
 #if defined(__x86_64__)
         cmocka_unit_test(foreign_calls_kill_the_process),

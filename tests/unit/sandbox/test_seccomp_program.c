@@ -6,6 +6,7 @@
 #include "seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/bpf_common.h>
 #include <linux/seccomp.h>
@@ -15,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -102,13 +105,19 @@ static uint32_t interpret(const struct sock_filter *code, size_t count,
     return 0;
 }
 
-static uint32_t verdict(enum seccomp_filter filter, long nr, uint64_t a0, uint64_t a1, uint64_t a2)
+static uint32_t verdict4(enum seccomp_filter filter, long nr, uint64_t a0, uint64_t a1, uint64_t a2,
+                         uint64_t a3)
 {
-    struct seccomp_data data = { .nr = (int)nr, .arch = NATIVE, .args = { a0, a1, a2 } };
+    struct seccomp_data data = { .nr = (int)nr, .arch = NATIVE, .args = { a0, a1, a2, a3 } };
     size_t count;
     const struct sock_filter *code = seccomp_program(filter, &count);
 
     return interpret(code, count, &data);
+}
+
+static uint32_t verdict(enum seccomp_filter filter, long nr, uint64_t a0, uint64_t a1, uint64_t a2)
+{
+    return verdict4(filter, nr, a0, a1, a2, 0);
 }
 
 static void the_embedded_programs_are_what_the_profiles_say(void **state)
@@ -178,28 +187,148 @@ static void the_gateway_has_no_exec_once_it_is_started(void **state)
 }
 
 /* Whoever closes a socket that lingers last waits for its bytes to leave, and descriptors go
- * from the gateway to the launcher. */
-static void the_gateway_makes_no_socket_linger(void **state)
+ * from the gateway to the launcher, and from sessions to whoever reads their sockets. */
+static void nobody_who_sends_descriptors_makes_a_socket_linger(void **state)
 {
     (void)state;
-    static const int gateways[] = { SECCOMP_GATEWAY, SECCOMP_GATEWAY_START };
+    static const struct {
+        enum seccomp_filter filter;
+        uint32_t answer; /* a session's libraries are not to see that it was refused */
+    } of[] = { { SECCOMP_GATEWAY, SECCOMP_RET_ERRNO | EPERM },
+               { SECCOMP_GATEWAY_START, SECCOMP_RET_ERRNO | EPERM },
+               { SECCOMP_SESSION, SECCOMP_RET_ERRNO },
+               { SECCOMP_INIT, SECCOMP_RET_ERRNO } };
     const uint64_t junk = 0x100000000;
 
-    for (size_t i = 0; i < sizeof gateways / sizeof gateways[0]; i++) {
-        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET, SO_LINGER),
-                         SECCOMP_RET_ERRNO | EPERM);
-        assert_int_equal(
-            verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET | junk, SO_LINGER | junk),
-            SECCOMP_RET_ERRNO | EPERM);
-        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, SOL_SOCKET, SO_KEEPALIVE),
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        const enum seccomp_filter f = of[i].filter;
+
+        assert_int_equal(verdict(f, SYS_setsockopt, 5, SOL_SOCKET, SO_LINGER), of[i].answer);
+        assert_int_equal(verdict(f, SYS_setsockopt, 5, SOL_SOCKET | junk, SO_LINGER | junk),
+                         of[i].answer);
+        assert_int_equal(verdict(f, SYS_setsockopt, 5, SOL_SOCKET, SO_KEEPALIVE),
                          SECCOMP_RET_ALLOW);
-        assert_int_equal(verdict(gateways[i], SYS_setsockopt, 5, IPPROTO_TCP, SO_LINGER),
-                         SECCOMP_RET_ALLOW);
-        assert_int_equal(verdict(gateways[i], SYS_getsockopt, 5, SOL_SOCKET, SO_LINGER),
-                         SECCOMP_RET_ALLOW);
+        assert_int_equal(verdict(f, SYS_setsockopt, SOL_SOCKET, SO_LINGER, 0), SECCOMP_RET_ALLOW);
+        assert_int_equal(verdict(f, SYS_setsockopt, 5, IPPROTO_TCP, SO_LINGER), SECCOMP_RET_ALLOW);
+        assert_int_equal(verdict(f, SYS_getsockopt, 5, SOL_SOCKET, SO_LINGER), SECCOMP_RET_ALLOW);
     }
-    assert_int_equal(verdict(SECCOMP_SESSION, SYS_setsockopt, 5, SOL_SOCKET, SO_LINGER),
-                     SECCOMP_RET_ALLOW);
+}
+
+/* What a socket keeps for them counts for no cgroup, and sockets may be many. */
+static void no_option_takes_memory_that_nobody_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        int level, from, to;
+    } refused[] = { { SOL_SOCKET, 26, 26 },   { SOL_SOCKET, 50, 52 },   { IPPROTO_IP, 4, 4 },
+                    { IPPROTO_IP, 35, 48 },   { IPPROTO_IPV6, 6, 6 },   { IPPROTO_IPV6, 20, 21 },
+                    { IPPROTO_IPV6, 27, 28 }, { IPPROTO_IPV6, 32, 32 }, { IPPROTO_IPV6, 42, 48 },
+                    { IPPROTO_IPV6, 54, 59 }, { IPPROTO_TCP, 14, 14 },  { IPPROTO_TCP, 31, 32 },
+                    { IPPROTO_TCP, 38, 42 } };
+    static const int levels[] = { SOL_SOCKET, IPPROTO_IP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_IPV6 };
+    const uint64_t junk = 0xdeadbeef00000000;
+
+    for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
+        for (int option = 0; option < 300; option++) {
+            uint32_t expected = SECCOMP_RET_ALLOW;
+
+            if (levels[l] == SOL_SOCKET && option == SO_LINGER)
+                expected = SECCOMP_RET_ERRNO;
+            for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+                if (levels[l] == refused[i].level && option >= refused[i].from &&
+                    option <= refused[i].to)
+                    expected = SECCOMP_RET_ERRNO | ENOPROTOOPT;
+            for (int init = 0; init < 2; init++) {
+                const int f = init ? SECCOMP_INIT : SECCOMP_SESSION;
+                const uint64_t level = (uint64_t)levels[l], o = (uint64_t)option;
+
+                assert_int_equal(verdict(f, SYS_setsockopt, 3, level, o), expected);
+                assert_int_equal(verdict(f, SYS_setsockopt, 3, level | junk, o | junk), expected);
+                assert_int_equal(verdict(f, SYS_getsockopt, 3, level, o), SECCOMP_RET_ALLOW);
+            }
+        }
+    }
+}
+
+/* With a core_pattern that is a pipe any other limit than 1 starts the host's program. */
+static void the_limit_of_core_files_can_be_read_and_not_be_set(void **state)
+{
+    (void)state;
+    static const int filters_without[] = { SECCOMP_SESSION, SECCOMP_INIT, SECCOMP_GATEWAY,
+                                           SECCOMP_GATEWAY_START };
+    static const uint64_t pointers[] = { 1, 0x1000, 0x100000000, 0x7fff00000000, UINT64_MAX };
+    const uint64_t junk = 0xdeadbeef00000000;
+
+    for (size_t i = 0; i < sizeof filters_without / sizeof filters_without[0]; i++) {
+        const int f = filters_without[i];
+
+        for (size_t k = 0; k < sizeof pointers / sizeof pointers[0]; k++) {
+            for (uint64_t pid = 0; pid < 2; pid++) {
+                assert_int_equal(verdict(f, SYS_prlimit64, pid, RLIMIT_CORE, pointers[k]),
+                                 SECCOMP_RET_ERRNO | EINVAL);
+                assert_int_equal(verdict(f, SYS_prlimit64, pid, RLIMIT_CORE | junk, pointers[k]),
+                                 SECCOMP_RET_ERRNO | EINVAL);
+            }
+            assert_int_equal(verdict(f, SYS_prlimit64, 0, RLIMIT_NOFILE, pointers[k]),
+                             SECCOMP_RET_ALLOW);
+        }
+        assert_int_equal(verdict(f, SYS_prlimit64, 0, RLIMIT_CORE, 0), SECCOMP_RET_ALLOW);
+    }
+#ifdef SYS_setrlimit
+    for (uint64_t resource = 0; resource < RLIM_NLIMITS; resource++) {
+        uint32_t expected =
+            resource == RLIMIT_CORE ? SECCOMP_RET_ERRNO | EINVAL : SECCOMP_RET_ALLOW;
+
+        assert_int_equal(verdict(SECCOMP_SESSION, SYS_setrlimit, resource, 1, 0), expected);
+        assert_int_equal(verdict(SECCOMP_INIT, SYS_setrlimit, resource | junk, 1, 0), expected);
+    }
+#endif
+}
+
+/* What lies behind a file, or equal pages, is of all sessions. */
+static void no_advice_reaches_what_sessions_share(void **state)
+{
+    (void)state;
+    static const int inside[] = { SECCOMP_SESSION, SECCOMP_INIT };
+    const uint64_t junk = 0xdeadbeef00000000;
+
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
+        for (uint64_t advice = 0; advice < 200; advice++) {
+            uint32_t file = advice == POSIX_FADV_DONTNEED ? SECCOMP_RET_ERRNO : SECCOMP_RET_ALLOW;
+            uint32_t memory =
+                advice == MADV_MERGEABLE || advice == MADV_COLD || advice == MADV_PAGEOUT
+                    ? SECCOMP_RET_ERRNO | EINVAL
+                    : SECCOMP_RET_ALLOW;
+
+            assert_int_equal(verdict4(inside[i], SYS_fadvise64, 3, 4, 4, advice), file);
+            assert_int_equal(verdict4(inside[i], SYS_fadvise64, 3, 0, 0, advice | junk), file);
+            assert_int_equal(verdict(inside[i], SYS_madvise, 12, 12, advice), memory);
+            assert_int_equal(verdict(inside[i], SYS_madvise, 0, 0, advice | junk), memory);
+        }
+        assert_int_equal(verdict(inside[i], SYS_prctl, 67 /* PR_SET_MEMORY_MERGE */, 1, 0),
+                         SECCOMP_RET_ERRNO | EPERM);
+        assert_int_equal(verdict(inside[i], SYS_process_madvise, 0, 0, 0),
+                         SECCOMP_RET_ERRNO | EPERM);
+    }
+}
+
+/* Access lists of tmpfs are memory that counts for no cgroup. */
+static void no_attribute_can_be_set_and_libraries_live_with_the_word(void **state)
+{
+    (void)state;
+    static const int inside[] = { SECCOMP_SESSION, SECCOMP_INIT };
+    static const long set[] = { SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr };
+    static const long others[] = { SYS_getxattr, SYS_fgetxattr, SYS_llistxattr, SYS_removexattr };
+
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
+        for (size_t k = 0; k < sizeof set / sizeof set[0]; k++)
+            assert_int_equal(verdict(inside[i], set[k], 1, 2, 3), SECCOMP_RET_ERRNO | EOPNOTSUPP);
+        for (size_t k = 0; k < sizeof others / sizeof others[0]; k++)
+            assert_int_equal(verdict(inside[i], others[k], 1, 2, 3), SECCOMP_RET_ALLOW);
+        assert_int_not_equal(verdict(inside[i], 463 /* setxattrat */, 1, 2, 3), SECCOMP_RET_ALLOW);
+    }
+    assert_int_equal(verdict(SECCOMP_LAUNCHER, SYS_fsetxattr, 1, 2, 3), SECCOMP_RET_ALLOW);
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_setxattr, 1, 2, 3), SECCOMP_RET_ERRNO | EPERM);
 }
 
 static void an_unknown_number_answers_enosys_and_a_known_one_does_not(void **state)
@@ -229,8 +358,10 @@ static void the_upper_half_of_an_int_argument_changes_nothing(void **state)
 {
     (void)state;
     static const uint64_t junk = 0xdeadbeef00000000;
-    static const long calls[] = { SYS_socket,      SYS_socketpair,         SYS_ioctl,  SYS_prctl,
-                                  SYS_personality, SYS_sched_setscheduler, SYS_mknodat };
+    static const long calls[] = { SYS_socket,  SYS_socketpair,  SYS_ioctl,
+                                  SYS_prctl,   SYS_personality, SYS_sched_setscheduler,
+                                  SYS_mknodat, SYS_setsockopt,  SYS_fadvise64,
+                                  SYS_madvise };
 
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         for (uint64_t v = 0; v < 0x6000; v++) {
@@ -275,7 +406,11 @@ int main(void)
         cmocka_unit_test(every_profile_is_embedded),
         cmocka_unit_test(each_profile_holds_those_of_what_its_process_starts),
         cmocka_unit_test(the_gateway_has_no_exec_once_it_is_started),
-        cmocka_unit_test(the_gateway_makes_no_socket_linger),
+        cmocka_unit_test(nobody_who_sends_descriptors_makes_a_socket_linger),
+        cmocka_unit_test(no_option_takes_memory_that_nobody_counts),
+        cmocka_unit_test(the_limit_of_core_files_can_be_read_and_not_be_set),
+        cmocka_unit_test(no_advice_reaches_what_sessions_share),
+        cmocka_unit_test(no_attribute_can_be_set_and_libraries_live_with_the_word),
         cmocka_unit_test(an_unknown_number_answers_enosys_and_a_known_one_does_not),
         cmocka_unit_test(the_upper_half_of_an_int_argument_changes_nothing),
         cmocka_unit_test(a_foreign_architecture_kills),
