@@ -80,7 +80,8 @@ static void walk(int fd, const struct names *n, int memory, int tasks, struct cg
 
 void cgroup_base_room(const struct cgroup_base *b, struct cgroup_room *ret)
 {
-    const int shared = b->ops->is_v2 ? b->sessions_fd : b->v1_sessions[b->place.v1_of[CGPLACE_PIDS]];
+    const int shared =
+        b->ops->is_v2 ? b->sessions_fd : b->v1_sessions[b->place.v1_of[CGPLACE_PIDS]];
 
     *ret = (struct cgroup_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
     /* Of memory the reserve is of the host, and compared with what the host has left. */

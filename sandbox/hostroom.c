@@ -79,8 +79,8 @@ void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
     autoclose int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct cgroup_room groups;
 
-    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                                  UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  UINT64_MAX, UINT64_MAX, UINT64_MAX };
     if (proc >= 0) {
         look_memory(proc, ret);
         look_tasks(proc, ret);

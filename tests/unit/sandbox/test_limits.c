@@ -159,8 +159,8 @@ static void all_sessions_together_have_limits_in_the_kernel(void **state)
 
     BOX_NEEDS_ROOT();
     box_open(&b, NULL);
-    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ 320 << 20, 500 }, &in_force,
-                              &box_err));
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ 320 << 20, 500 }, &in_force, &box_err));
     assert_int_equal(in_force.memory, 320 << 20);
     assert_int_equal(in_force.tasks, 500);
     if (of_all_sessions("memory.max") != 0) {
@@ -196,8 +196,8 @@ static void a_limit_of_all_sessions_ends_a_process_and_its_session_is_told(void 
     BOX_NEEDS_ROOT();
     l.memory_bytes = 256 << 20;
     box_open(&b, &l);
-    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ 64 << 20, 500 }, &in_force,
-                              &box_err));
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ 64 << 20, 500 }, &in_force, &box_err));
     box_ok(sandbox_status(b.sandbox, 0, &use, &box_err)); /* arms it */
     box_ok(box_start(&b, argv, &run));
     struct pollfd p = { .fd = sandbox_oom_fd(b.sandbox), .events = sandbox_oom_events(b.sandbox) };
@@ -230,8 +230,8 @@ static void a_limit_of_all_sessions_refuses_forks(void **state)
 
     BOX_NEEDS_ROOT();
     box_open(&b, &l);
-    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ UINT64_MAX, 12 }, &in_force,
-                              &box_err));
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ UINT64_MAX, 12 }, &in_force, &box_err));
     box_ok(box_start(&b, argv, &run));
     box_finish(&b, &run, output, sizeof output);
     assert_non_null(strstr(output, "fork"));
@@ -245,9 +245,10 @@ static uint64_t of_sockets(void)
     uint64_t value = 0;
     glob_t found;
 
-    snprintf(path, sizeof path,
-             "/sys/fs/cgroup{,/*,/*/*,/*/*/*}/holdcell-%u/s/*/memory.{kmem.tcp.usage_in_bytes,stat}",
-             box_slot());
+    snprintf(
+        path, sizeof path,
+        "/sys/fs/cgroup{,/*,/*/*,/*/*/*}/holdcell-%u/s/*/memory.{kmem.tcp.usage_in_bytes,stat}",
+        box_slot());
     assert_int_equal(glob(path, GLOB_BRACE, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         FILE *f = fopen(found.gl_pathv[i], "re");
@@ -255,8 +256,7 @@ static uint64_t of_sockets(void)
 
         assert_non_null(f);
         while (fgets(line, sizeof line, f) != NULL)
-            if ((sscanf(line, "sock %" SCNu64, &one) == 1 ||
-                 sscanf(line, "%" SCNu64, &one) == 1) &&
+            if ((sscanf(line, "sock %" SCNu64, &one) == 1 || sscanf(line, "%" SCNu64, &one) == 1) &&
                 one > value)
                 value = one;
         fclose(f);
