@@ -12,6 +12,7 @@
 #include "cgfile.h"
 #include "err.h"
 #include "proc.h"
+#include "procmask.h"
 #include "report.h"
 #include "sandbox_internal.h"
 #include "userns.h"
@@ -101,6 +102,8 @@ static int deliver(struct sandbox *s, struct delivery *d, struct err *e)
 
     if (r == 0)
         r = cgroup_place(s->cgroup, s->init_pid, e);
+    if (r == 0)
+        r = procmask_net(s->init_pid, e);
     if (r < 0)
         return r;
     closep(&d->ready[1]);

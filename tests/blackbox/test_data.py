@@ -59,7 +59,7 @@ places = [line.split()[4] for line in open('/proc/self/mountinfo')] + [sys.prefi
 {p: (os.statvfs(p).f_blocks * os.statvfs(p).f_frsize, os.statvfs(p).f_bavail) for p in places}
 """).result)
     assert {"/", "/usr", "/data/weather", "/kernelspecs/0"} < set(seen) and len(seen) > 10
-    disks = [os.statvfs(p) for p in ("/", "/usr", data, s.state_dir)]
+    disks = [os.statvfs(p) for p in ("/", "/usr", data, s.state)]
     assert not {p for p, (size, _) in seen.items() if size and size in [d.f_blocks * d.f_frsize for d in disks]}
 
 
