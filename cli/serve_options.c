@@ -7,6 +7,7 @@
 
 #include "environment.h"
 #include "err.h"
+#include "memoryfiles.h"
 #include "options.h"
 #include "optionvalue.h"
 #include "serve_token.h"
@@ -368,6 +369,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         rc = check_old_switch(ret, e);
     if (rc == 0)
         rc = choose_base_url(ret, e);
+    if (rc == 0)
+        rc = memoryfiles_fit(ret, e);
     return rc < 0 ? rc : serve_token_choose(&r, ret, e);
 }
 

@@ -180,6 +180,10 @@ def test_a_flag_takes_no_value(name):
     (["--workspaces", "here"], "option --workspaces: 'here' is no absolute path"),
     (["--workspace-mb", "5"], "option --workspace-mb needs --workspaces"),
     (["--home", "ram"], "option --home: 'ram' is not auto, disk or tmpfs"),
+    (["--home", "tmpfs", "--disk-mb", "1537"],
+     "option --disk-mb: file systems in a session's memory would be 1921 MiB together, and 1920 is the most of 2048"),
+    (["--memory-mb", "256", "--tmp-mb", "177"], "option --tmp-mb: file systems in a session's memory would be 193"),
+    (["--memory-mb", "64", "--shm-mb", "64"], "option --shm-mb: file systems in a session's memory would be 72"),
     (["--disk-reserve-mb", "all"], "option --disk-reserve-mb: 'all' is not a number"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")

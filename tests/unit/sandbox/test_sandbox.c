@@ -350,6 +350,13 @@ static void a_limit_that_is_missing_is_refused(void **state)
     sandbox_limits_default(&limits);
     limits.nofile = 1U << 30;
     assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
+    /* Files that are memory, by one byte. */
+    sandbox_limits_default(&limits);
+    limits.home_bytes = limits.memory_bytes - limits.tmp_bytes - limits.shm_bytes + 1;
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
+    assert_non_null(strstr(box_err.msg, "larger than the memory"));
+    limits.shm_bytes = UINT64_MAX;
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
     assert_null(s);
     box_close(&b);
 }
