@@ -191,6 +191,25 @@ def test_a_wrong_value_gets_a_sentence(options, said):
     assert refused(*options).startswith(said)
 
 
+LIMITS = re.findall(r"^\| `--([a-z-]+)` \| ([0-9.]+)[^|]* \| ([0-9.]+) to ([0-9]+) \|",
+                    open(os.path.join(os.path.dirname(__file__), "../../docs/OPERATING.md")).read(), re.M)
+
+
+@pytest.mark.parametrize("name, default, least, most", LIMITS, ids=lambda v: v)
+def test_the_table_of_limits_says_what_the_options_say(name, default, least, most):
+    below, above = ("0.009", "4096.1") if name == "cpus" else (str(int(least) - 1), str(int(most) + 1))
+    for value in (below, above):
+        assert refused(f"--{name}", value) == f"option --{name}: '{value}' is not in {least}..{most}"
+    line, = [x for x in holdcell("serve", "--help").stdout.splitlines() if x.startswith(f"  --{name} ")]
+    assert re.search(rf"\({re.escape(default)}[;)]", line)
+
+
+def test_every_limit_of_a_session_is_in_that_table():
+    rows = open(os.path.join(os.path.dirname(__file__), "../../protocol/limit.h")).read()
+    given = {"cpus" if name == "cpu-millis" else name for name in re.findall(r'ROW\([A-Z]+, .*?"[a-z_]+", "([a-z-]+)"', rows)}
+    assert len(given) >= 8 and given == {name for name, *_ in LIMITS}
+
+
 def test_without_root_it_says_so():
     nobody = pwd.getpwnam("nobody")
     got = holdcell("serve", "--listen", f"127.0.0.1:{free_port()}", user=nobody.pw_uid, group=nobody.pw_gid,
