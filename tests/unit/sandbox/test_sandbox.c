@@ -191,6 +191,31 @@ static void counters_of_the_hosts_network_are_shut(void **state)
     box_close(&b);
 }
 
+/* A word from another session would be a number that moves. */
+static void settings_hold_still(void **state)
+{
+    (void)state;
+    static const char look[] =
+        "cd /proc/sys && find . -type f -perm -004 ! -name uuid ! -name ns_last_pid | sort | "
+        "while read f; do echo $f $(tr '\\0' ' ' < $f 2>/dev/null); done";
+    static char before[sizeof output];
+    struct box b;
+    int fds[200];
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_shell(&b, look, before, sizeof before);
+    assert_true(strlen(before) > 1000 && strlen(before) < sizeof before - 1);
+    for (unsigned i = 0; i < 200; i++)
+        fds[i] = memfd_create("x", MFD_CLOEXEC);
+    sync();
+    box_shell(&b, look, output, sizeof output);
+    for (unsigned i = 0; i < 200; i++)
+        close(fds[i]);
+    assert_string_equal(before, output);
+    box_close(&b);
+}
+
 static void kill_ends_what_ignores_every_signal_and_daemonised(void **state)
 {
     (void)state;
@@ -564,6 +589,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_foreign_kernel_has_a_run_folder_that_can_be_sealed),
         cmocka_unit_test(a_kernelspec_folder_is_mounted_once_and_named_in_the_arguments),
         cmocka_unit_test(counters_of_the_hosts_network_are_shut),
+        cmocka_unit_test(settings_hold_still),
         cmocka_unit_test(kill_ends_what_ignores_every_signal_and_daemonised),
         cmocka_unit_test(a_session_whose_init_died_refuses_kernels),
         cmocka_unit_test(fifty_sessions_leave_nothing_behind),
