@@ -22,11 +22,12 @@ int home_mode_of(const char *name, enum home_mode *ret)
 
 /* The three file systems of memory together stay below half of it: ENOSPC, not the end of a
  * kernel. Home's share is a quarter. */
-static uint64_t share_of(const struct launch_limits *l)
+static uint64_t share_of(const struct launch_limits *l, uint64_t rest)
 {
-    uint64_t quarter = l->memory_bytes / 4;
+    const uint64_t quarter = l->memory_bytes / 4;
+    const uint64_t share = quarter < rest ? quarter : rest;
 
-    return quarter > (1 << 20) ? quarter : 1 << 20;
+    return share > (1 << 20) ? share : 1 << 20;
 }
 
 /* What /tmp and /dev/shm leave of the memory that files may be. The gateway has looked after those two. */
@@ -57,7 +58,7 @@ int home_choose(const struct home_policy *p, const struct admission *a,
                 const struct launch_limits *defaults, int asked, struct launch_limits *limits,
                 enum sandbox_home *ret, struct err *e)
 {
-    const uint64_t share = share_of(limits), rest = fit_others(limits);
+    const uint64_t rest = fit_others(limits), share = share_of(limits, rest);
     /* In memory by the operator's word, and as large as he wants it, where the session has the
      * memory that he thought of. */
     int meant = asked || (p->sized && limits->memory_bytes >= defaults->memory_bytes);

@@ -123,6 +123,14 @@ static void in_memory_it_leaves_some_of_it_to_the_kernel(void **state)
     /* Who did not ask gets what there is. */
     assert_int_equal(home_choose(&p, &roomy, &defaults, 0, &l, &home, &e), 0);
     assert_int_equal(l.home_bytes, 1500 * MIB);
+    /* Where a disk could give it later, it is not the request's fault. */
+    l.home_bytes = 200 * MIB;
+    l.tmp_bytes = 1600 * MIB;
+    const struct home_policy either = { HOME_AUTO, 0 };
+    assert_int_equal(home_choose(&either, &full, &defaults, 1, &l, &home, &e), 0); /* disk */
+    assert_int_equal(home, SANDBOX_HOME_DISK);
+    const struct admission none = { .disk_available = 0 };
+    assert_int_equal(home_choose(&either, &none, &defaults, 1, &l, &home, &e), -HC_EFULL);
     /* A gateway that says anything. */
     l.tmp_bytes = UINT64_MAX;
     l.shm_bytes = UINT64_MAX;
