@@ -7,6 +7,7 @@
 
 #include "environment.h"
 #include "err.h"
+#include "memoryfiles.h"
 #include "options.h"
 #include "optionvalue.h"
 #include "serve_token.h"
@@ -144,7 +145,7 @@ static const struct option_spec specs[] = {
           "files in home, in /tmp and in /dev/shm, each (32768)"),
     LIMIT(OPTION_NUMBER, "fds", "N", FDS, "open files of one process (4096)"),
     NUMBER("memory-reserve-mb", "MIB", memory_reserve_mb, 0, 1 << 24,
-           "memory that new sessions leave free on the host (512, or 5 % of it)"),
+           "memory that sessions leave free on the host (512, or 5 % of it)"),
     TEXT("home", "WORD", home, "homes lie on disk, in memory (tmpfs), or as there is room (auto)"),
     NUMBER("disk-reserve-mb", "MIB", disk_reserve_mb, 0, 1 << 24,
            "disk that homes leave free below --state-dir (1024, or 5 %)"),
@@ -367,6 +368,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         rc = check_old_switch(ret, e);
     if (rc == 0)
         rc = choose_base_url(ret, e);
+    if (rc == 0)
+        rc = memoryfiles_fit(ret, e);
     return rc < 0 ? rc : serve_token_choose(&r, ret, e);
 }
 

@@ -16,6 +16,7 @@ enum {
     START_MIB = 128,
     RESERVE_MIB = 512,
     DISK_RESERVE_MIB = 1024,
+    TASKS_RESERVE = 1024,
     TASKS_LEAST = 256, /* builders, init, a kernel with its threads; and somebody must log in */
     FILES_LEAST = 256, /* of a session that is built and noted, and what serves the others */
 };
@@ -44,6 +45,21 @@ uint64_t admission_reserve(uint64_t configured, uint64_t memory_total)
 uint64_t admission_disk_reserve(uint64_t configured, uint64_t disk_total)
 {
     return reserve_of(configured, disk_total, DISK_RESERVE_MIB * MIB);
+}
+
+uint64_t admission_share_memory(uint64_t reserve, uint64_t total)
+{
+    const uint64_t one = START_MIB * MIB;
+
+    if (reserve == 0 || total == UINT64_MAX)
+        return UINT64_MAX;
+    return total > reserve && total - reserve > one ? total - reserve : one;
+}
+
+uint64_t admission_share_tasks(uint64_t total)
+{
+    return total == UINT64_MAX ? UINT64_MAX
+                               : total - reserve_of(ADMISSION_DEFAULT, total, TASKS_RESERVE);
 }
 
 int admission_disk_fits(const struct admission *a, uint64_t bytes)

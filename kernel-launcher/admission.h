@@ -39,6 +39,12 @@ enum admission_lack {
 /* 512 MiB or a twentieth of the memory, whatever is more; never more than a quarter. */
 uint64_t admission_reserve(uint64_t configured, uint64_t memory_total);
 
+/* What all sessions together may have of the host: what is left when the reserve is taken off, and never
+ * too little for one. UINT64_MAX: no limit, without a reserve or when the total is unknown. */
+uint64_t admission_share_memory(uint64_t reserve, uint64_t total);
+/* Of tasks 1,024 or a twentieth stay for the host, a quarter at most. */
+uint64_t admission_share_tasks(uint64_t total);
+
 /* The same of a disk: 1 GiB or a twentieth. */
 uint64_t admission_disk_reserve(uint64_t configured, uint64_t disk_total);
 int admission_disk_fits(const struct admission *a, uint64_t bytes);

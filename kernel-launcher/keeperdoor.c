@@ -242,7 +242,7 @@ static int attach(struct launcher *l, struct link_packet *p, struct err *e)
     if (rc < 0)
         return rc;
     c.keeper = l->config->keeper; /* its strings are those of the first start, which stay */
-    rc = launcher_setup_files(&c, l->host, e);
+    rc = launcher_setup_host(&c, l->host, e);
     if (rc < 0) {
         closep(&c.gateway.exe_fd);
         return rc;

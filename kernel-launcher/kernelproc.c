@@ -66,8 +66,9 @@ void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now
         .memory_peak_bytes = now.memory_peak_bytes,
     };
     launcher_event(l, LAUNCH_OUT_OF_MEMORY, &event);
-    log_info("out_of_memory", "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64, s->id,
-             now.oom_kills, now.memory_limit_bytes);
+    log_info("out_of_memory",
+             "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64 " peak=%" PRIu64, s->id,
+             now.oom_kills, now.memory_limit_bytes, now.memory_peak_bytes);
 }
 
 void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now_ms)

@@ -71,7 +71,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
     if (rc == 0)
         rc = launcher_setup(o, &config, e);
     if (rc == 0)
-        rc = launcher_setup_files(&config, host, e);
+        rc = launcher_setup_host(&config, host, e);
     if (rc < 0)
         return rc;
     config.gateway.missing = config.keeper.missing = missing;

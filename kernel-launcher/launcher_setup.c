@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -140,7 +141,26 @@ static int setup_workspaces(const struct launcher_config *c, struct sandbox_host
     return rc < 0 ? err_wrap(e, "option --workspaces") : 0;
 }
 
-int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host, struct err *e)
+/* The sessions' limits together are more than the host has: this is what keeps the reserve when they use
+ * them. */
+static int setup_share(const struct launcher_config *c, struct sandbox_host *host, struct err *e)
+{
+    struct sandbox_room room;
+    struct sandbox_share share;
+
+    sandbox_host_room(host, &room);
+    const uint64_t reserve = admission_reserve(c->memory_reserve, room.memory_total);
+    const struct sandbox_share wanted = { admission_share_memory(reserve, room.memory_total),
+                                          admission_share_tasks(room.tasks_total) };
+    int rc = sandbox_host_share(host, &wanted, &share, e);
+    if (rc == 0)
+        log_info("limit_of_all_sessions",
+                 "memory=%" PRId64 " memory_reserve=%" PRIu64 " tasks=%" PRId64,
+                 (int64_t)share.memory, reserve, (int64_t)share.tasks);
+    return rc;
+}
+
+int launcher_setup_host(struct launcher_config *c, struct sandbox_host *host, struct err *e)
 {
     int rc = setup_homes(c, host, e);
 
@@ -149,7 +169,9 @@ int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host, s
         if (rc < 0)
             err_wrap(e, "option --data");
     }
-    return rc < 0 ? rc : setup_workspaces(c, host, e);
+    if (rc == 0)
+        rc = setup_workspaces(c, host, e);
+    return rc < 0 ? rc : setup_share(c, host, e);
 }
 
 void launcher_setup_close(struct launcher_config *c)

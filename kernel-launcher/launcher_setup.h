@@ -13,10 +13,10 @@ struct sandbox_host;
  * are borrowed from o. On failure ret holds nothing. */
 int launcher_setup(const struct launcher_options *o, struct launcher_config *ret,
                    struct err *e) MUST_CHECK;
-/* What sessions get of the host's files, from the configuration to the host: tried out, and an error
- * names the option. Changes c where the host cannot and need not. */
-int launcher_setup_files(struct launcher_config *c, struct sandbox_host *host,
-                         struct err *e) MUST_CHECK;
+/* What sessions get of the host's files, and what they may have of it together, from the configuration
+ * to the host: tried out, and an error names the option. Changes c where the host cannot and need not. */
+int launcher_setup_host(struct launcher_config *c, struct sandbox_host *host,
+                        struct err *e) MUST_CHECK;
 /* Closes what gateways get, except for their private directory, which stays. */
 void launcher_setup_close(struct launcher_config *c);
 

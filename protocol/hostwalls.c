@@ -83,7 +83,7 @@ static const struct hostwall_info walls[HOSTWALL_COUNT] = {
                                 "programs with the setuid bit give nothing inside",
                                 "no sandbox can be built", NONE },
     [HOSTWALL_SECCOMP] = { "seccomp", HOSTWALLS_OF_POWER, ISOLATION_HARDENED, 1,
-                           "a session calls only what is on the list of about 260 system calls",
+                           "a session calls only what is on the list of about 230 system calls",
                            "the whole of the kernel's interface is open to hostile code; one hole "
                            "in "
                            "it is a way out",

@@ -47,6 +47,28 @@ void limit_set(struct launch_limits *to, const struct limit *l, uint64_t value)
         memcpy(p, &narrow, sizeof narrow);
 }
 
+uint64_t limit_of_files_in_memory(const struct launch_limits *l)
+{
+    const uint64_t interpreter = UINT64_C(128) << 20;
+    const uint64_t quarter = l->memory_bytes / 4;
+
+    return l->memory_bytes - (quarter < interpreter ? quarter : interpreter);
+}
+
+/* A tmpfs of 0 bytes would have no limit. */
+static uint64_t lower(uint64_t bytes, uint64_t most)
+{
+    const uint64_t least = 1 << 20;
+
+    return bytes <= most ? bytes : most > least ? most : least;
+}
+
+void limit_shrink_files_in_memory(struct launch_limits *l)
+{
+    l->tmp_bytes = lower(l->tmp_bytes, l->memory_bytes / 8);
+    l->shm_bytes = lower(l->shm_bytes, l->memory_bytes / 16);
+}
+
 const struct limit *limit_named(const char *name)
 {
     for (unsigned i = 0; i < LIMITS; i++) {

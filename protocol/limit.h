@@ -53,6 +53,12 @@ extern const struct limit limit_rows[LIMITS];
 uint64_t limit_get(const struct launch_limits *from, const struct limit *l);
 void limit_set(struct launch_limits *to, const struct limit *l, uint64_t value);
 
+/* How much of its memory a session's file systems may be made of, together: all but a quarter, and never
+ * more than an interpreter needs besides. Files above that would be the end of the kernel, not ENOSPC. */
+uint64_t limit_of_files_in_memory(const struct launch_limits *l);
+/* Makes /tmp and /dev/shm no larger than an eighth and a sixteenth of it, as they are by default. */
+void limit_shrink_files_in_memory(struct launch_limits *l);
+
 /* The row with this name in JSON, or NULL. */
 const struct limit *limit_named(const char *name);
 

@@ -47,13 +47,16 @@ static void look_memory(int fd, const struct names *n, struct cgroup_room *ret)
     lower(&ret->memory, limit > use ? limit - use : 0);
 }
 
-static void look_tasks(int fd, struct cgroup_room *ret)
+static void look_tasks(int fd, uint64_t *total, uint64_t *left)
 {
     uint64_t limit, use;
 
-    if (cgfile_u64(fd, "pids.max", &limit) == 0 && limit != UINT64_MAX &&
-        cgfile_u64(fd, "pids.current", &use) == 0)
-        lower(&ret->tasks, limit > use ? limit - use : 0);
+    if (cgfile_u64(fd, "pids.max", &limit) < 0 || limit == UINT64_MAX ||
+        cgfile_u64(fd, "pids.current", &use) < 0)
+        return;
+    if (total != NULL)
+        lower(total, limit);
+    lower(left, limit > use ? limit - use : 0);
 }
 
 /* From the group at fd up to the root of its file system, or of what is mounted of it. */
@@ -68,7 +71,7 @@ static void walk(int fd, const struct names *n, int memory, int tasks, struct cg
         if (memory)
             look_memory(at, n, ret);
         if (tasks)
-            look_tasks(at, ret);
+            look_tasks(at, &ret->tasks_total, &ret->tasks);
         int up = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         closep(&at);
         at = up;
@@ -77,7 +80,12 @@ static void walk(int fd, const struct names *n, int memory, int tasks, struct cg
 
 void cgroup_base_room(const struct cgroup_base *b, struct cgroup_room *ret)
 {
-    *ret = (struct cgroup_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    const int shared =
+        b->ops->is_v2 ? b->sessions_fd : b->v1_sessions[b->place.v1_of[CGPLACE_PIDS]];
+
+    *ret = (struct cgroup_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+    /* Of memory the reserve is of the host, and compared with what the host has left. */
+    look_tasks(shared, NULL, &ret->tasks);
     if (b->ops->is_v2) {
         walk(b->base_fd, &v2_names, 1, 1, ret);
         return;

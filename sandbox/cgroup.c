@@ -134,6 +134,23 @@ struct cgroup_base *cgroup_base_close(struct cgroup_base *b)
     return NULL;
 }
 
+int cgroup_base_limit(struct cgroup_base *b, const struct cgroup_share *share, struct err *e)
+{
+    struct cgroup_share in_force = *share;
+
+    if (wall_is_off(WALL_MEMORY))
+        in_force.memory = UINT64_MAX;
+    if (wall_is_off(WALL_PIDS))
+        in_force.tasks = UINT64_MAX;
+    return b->ops->share(b, &in_force, e);
+}
+
+void cgroup_base_share(const struct cgroup_base *b, struct cgroup_share *ret)
+{
+    *ret = (struct cgroup_share){ UINT64_MAX, UINT64_MAX };
+    b->ops->read_share(b, ret);
+}
+
 int cgroup_base_is_v2(const struct cgroup_base *b)
 {
     return b->ops->is_v2;

@@ -33,6 +33,16 @@ int cgroup_base_open(unsigned slot, const char *parent, struct cgroup_base **ret
 struct cgroup_base *cgroup_base_close(struct cgroup_base *b);
 int cgroup_base_is_v2(const struct cgroup_base *b);
 
+/* What all sessions of the base have together, beside the limits of each. UINT64_MAX: no limit. A limit
+ * of memory is not set below what they use at that time: v2 would kill for it, v1 refuses. */
+struct cgroup_share {
+    uint64_t memory, tasks;
+};
+int cgroup_base_limit(struct cgroup_base *b, const struct cgroup_share *share,
+                      struct err *e) MUST_CHECK;
+/* In force, as the kernel tells it. */
+void cgroup_base_share(const struct cgroup_base *b, struct cgroup_share *ret);
+
 /* The session's group with its limits in force but for the processor's share, and no leaf. */
 int cgroup_new(struct cgroup_base *b, unsigned index, const struct launch_limits *limits,
                struct cgroup **ret, struct err *e) MUST_CHECK;
@@ -47,10 +57,10 @@ int cgroup_free(struct cgroup *cg, struct err *e) MUST_CHECK;
 int cgroup_memory(const struct cgroup *cg, uint64_t *ret) MUST_CHECK;
 
 /* What the groups above the base still let through, the tightest of each: bytes of memory (a
- * cache that can be dropped is free) and tasks; total: the least limit of memory. UINT64_MAX:
- * no limit, as on a host of our own; containers have some. */
+ * cache that can be dropped is free) and tasks, of these also the share of all sessions; total: the least
+ * limits. UINT64_MAX: no limit, as on a host of our own; containers have some. */
 struct cgroup_room {
-    uint64_t memory_total, memory, tasks;
+    uint64_t memory_total, memory, tasks_total, tasks;
 };
 void cgroup_base_room(const struct cgroup_base *b, struct cgroup_room *ret);
 

@@ -35,6 +35,8 @@ struct cgroup_ops {
     short oom_events;
     int (*base_open)(struct cgroup_base *b, struct err *e);
     void (*base_close)(struct cgroup_base *b);
+    int (*share)(struct cgroup_base *b, const struct cgroup_share *share, struct err *e);
+    void (*read_share)(const struct cgroup_base *b, struct cgroup_share *ret);
     int (*open)(struct cgroup *cg, const struct launch_limits *limits, struct err *e);
     int (*cpu)(struct cgroup *cg, uint32_t millis, struct err *e);
     int (*place)(struct cgroup *cg, pid_t pid, struct err *e);

@@ -15,6 +15,13 @@
 #include "cgroup_ops.h"
 #include "err.h"
 
+/* How much of a limit of memory buffers of TCP and UDP may take: of one session beside its limit, of all
+ * sessions within theirs. Beyond it, sending waits and datagrams are dropped. */
+enum { SOCKETS_OF_SESSION = 4, SOCKETS_OF_ALL = 16 };
+
+/* "No limit" is a number that no machine has. */
+#define NO_LIMIT (UINT64_C(1) << 60)
+
 static int v1_base_open(struct cgroup_base *b, struct err *e)
 {
     for (unsigned i = 0; i < CGPLACE_CONTROLLERS; i++) {
@@ -66,6 +73,73 @@ static int limit_memory(int fd, uint64_t bytes, struct err *e)
     return r < 0 ? err_sys(e, -r, "forbid swap") : 0;
 }
 
+/* Buffers of TCP and UDP are counted by a counter of their own, beside memory.usage_in_bytes, and only in
+ * groups that had a limit of them before their first socket. The file went with some kernels. */
+static int limit_sockets(int fd, uint64_t bytes, struct err *e)
+{
+    int r = cgfile_write(fd, "memory.kmem.tcp.limit_in_bytes", "%" PRIu64, bytes);
+
+    return r < 0 && r != -ENOENT && r != -EOPNOTSUPP ? err_sys(e, -r, "limit buffers of sockets")
+                                                     : 0;
+}
+
+static int v1_group_of_sessions(const struct cgroup_base *b, enum cgplace_controller c)
+{
+    return b->v1_sessions[b->place.v1_of[c]];
+}
+
+static int share_memory(int fd, uint64_t bytes, struct err *e)
+{
+    const uint64_t sockets = bytes / SOCKETS_OF_ALL;
+    uint64_t use;
+    int r = cgfile_u64(fd, "memory.usage_in_bytes", &use);
+
+    if (r == 0)
+        r = cgfile_write(fd, "memory.limit_in_bytes", "%" PRIu64,
+                         bytes - sockets > use ? bytes - sockets : use);
+    if (r < 0 && r != -EBUSY) /* what is used has just grown: the limit before stays */
+        return err_sys(e, -r, "limit the memory of all sessions");
+    return limit_sockets(fd, sockets, e);
+}
+
+static int share_no_memory(int fd, struct err *e)
+{
+    int r = cgfile_write(fd, "memory.limit_in_bytes", "-1");
+
+    if (r == 0)
+        r = cgfile_write(fd, "memory.kmem.tcp.limit_in_bytes", "-1");
+    return r < 0 && r != -ENOENT && r != -EOPNOTSUPP
+               ? err_sys(e, -r, "take the limit of all sessions away")
+               : 0;
+}
+
+static int v1_share(struct cgroup_base *b, const struct cgroup_share *share, struct err *e)
+{
+    const int memory = v1_group_of_sessions(b, CGPLACE_MEMORY);
+    const int pids = v1_group_of_sessions(b, CGPLACE_PIDS);
+    int r = share->memory != UINT64_MAX ? share_memory(memory, share->memory, e)
+                                        : share_no_memory(memory, e);
+
+    if (r < 0)
+        return r;
+    r = share->tasks != UINT64_MAX ? cgfile_write(pids, "pids.max", "%" PRIu64, share->tasks)
+                                   : cgfile_write(pids, "pids.max", "max");
+    return r < 0 ? err_sys(e, -r, "limit the processes of all sessions") : 0;
+}
+
+static void v1_read_share(const struct cgroup_base *b, struct cgroup_share *ret)
+{
+    const int memory = v1_group_of_sessions(b, CGPLACE_MEMORY);
+    uint64_t bytes, sockets;
+
+    if (cgfile_u64(memory, "memory.limit_in_bytes", &bytes) == 0 && bytes < NO_LIMIT)
+        ret->memory = bytes;
+    if (ret->memory != UINT64_MAX &&
+        cgfile_u64(memory, "memory.kmem.tcp.limit_in_bytes", &sockets) == 0 && sockets < NO_LIMIT)
+        ret->memory += sockets;
+    (void)!cgfile_u64(v1_group_of_sessions(b, CGPLACE_PIDS), "pids.max", &ret->tasks);
+}
+
 static int watch_oom(struct cgroup *cg, struct err *e)
 {
     autoclose int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -98,6 +172,8 @@ static int v1_open(struct cgroup *cg, const struct launch_limits *l, struct err 
             return err_sys(e, -r, "open v1 cgroup '%s'", cg->name);
     }
     r = limit_memory(cg->v1[CGPLACE_MEMORY], l->memory_bytes, e);
+    if (r == 0)
+        r = limit_sockets(cg->v1[CGPLACE_MEMORY], l->memory_bytes / SOCKETS_OF_SESSION, e);
     if (r == 0)
         r = limit(cg->v1[CGPLACE_PIDS], "pids.max", l->pids, e);
     if (r == 0)
@@ -179,6 +255,8 @@ const struct cgroup_ops cgroup_v1_ops = {
     .oom_events = POLLIN,
     .base_open = v1_base_open,
     .base_close = v1_base_close,
+    .share = v1_share,
+    .read_share = v1_read_share,
     .open = v1_open,
     .cpu = v1_cpu,
     .place = v1_place,

@@ -31,6 +31,32 @@ static void v2_base_close(struct cgroup_base *b)
     (void)b; /* its one directory is removed by the caller */
 }
 
+static int write_or_max(int fd, const char *name, uint64_t value)
+{
+    return value != UINT64_MAX ? cgfile_write(fd, name, "%" PRIu64, value)
+                               : cgfile_write(fd, name, "max");
+}
+
+static int v2_share(struct cgroup_base *b, const struct cgroup_share *share, struct err *e)
+{
+    uint64_t use = 0;
+    const char *file = "memory.current";
+    int r = cgfile_u64(b->sessions_fd, file, &use);
+
+    if (r == 0)
+        r = write_or_max(b->sessions_fd, file = "memory.max",
+                         share->memory > use ? share->memory : use);
+    if (r == 0)
+        r = write_or_max(b->sessions_fd, file = "pids.max", share->tasks);
+    return r < 0 ? err_sys(e, -r, "set %s of all sessions of '%s'", file, b->name) : 0;
+}
+
+static void v2_read_share(const struct cgroup_base *b, struct cgroup_share *ret)
+{
+    (void)!cgfile_u64(b->sessions_fd, "memory.max", &ret->memory);
+    (void)!cgfile_u64(b->sessions_fd, "pids.max", &ret->tasks);
+}
+
 /* memory.peak came with 5.19; since 6.12 a write resets it for that descriptor alone. */
 static void open_peak(struct cgroup *cg)
 {
@@ -155,6 +181,8 @@ const struct cgroup_ops cgroup_v2_ops = {
     .oom_events = POLLPRI,
     .base_open = v2_base_open,
     .base_close = v2_base_close,
+    .share = v2_share,
+    .read_share = v2_read_share,
     .open = v2_open,
     .cpu = v2_cpu,
     .place = v2_place,

@@ -12,6 +12,7 @@
 #include "cgfile.h"
 #include "err.h"
 #include "proc.h"
+#include "procmask.h"
 #include "report.h"
 #include "sandbox_internal.h"
 #include "userns.h"
@@ -103,6 +104,8 @@ static int deliver(struct sandbox *s, struct delivery *d, struct err *e)
 
     if (r == 0)
         r = cgroup_place(s->cgroup, s->init_pid, e);
+    if (r == 0)
+        r = procmask_net(s->init_pid, e);
     if (r < 0)
         return r;
     closep(&d->ready[1]);
@@ -161,6 +164,22 @@ static void give_up(struct sandbox *s)
     }
 }
 
+/* Files that are memory: above its limit a full file system would be the end of whoever writes. */
+static int check_files(const struct launch_limits *l, const struct sandbox_files *files,
+                       struct err *e)
+{
+    uint64_t left = l->memory_bytes;
+    const uint64_t sizes[] = { l->tmp_bytes, l->shm_bytes,
+                               files->home == SANDBOX_HOME_MEMORY ? l->home_bytes : 0 };
+
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (sizes[i] > left)
+            return err_set(e, EINVAL, "file systems in memory are larger than the memory");
+        left -= sizes[i];
+    }
+    return 0;
+}
+
 static int check_limits(const struct launch_limits *l, struct err *e)
 {
     struct rlimit files;
@@ -182,6 +201,10 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
     static const struct sandbox_files none = { .home = SANDBOX_HOME_MEMORY };
     int r = check_limits(limits, e);
 
+    if (files == NULL)
+        files = &none;
+    if (r == 0)
+        r = check_files(limits, files, e);
     if (r < 0)
         return r;
     check(index < USERNS_SESSIONS);
@@ -194,7 +217,7 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
         s->ns_fd[i] = -1;
     r = cgroup_new(h->cgroups, index, limits, &s->cgroup, e);
     if (r == 0)
-        r = delivery_open(s, files != NULL ? files : &none, &d, e);
+        r = delivery_open(s, files, &d, e);
     s->home_fd = take_fd(&d.mounts.home_fd);
     if (r == 0)
         r = bear(s, &d, e);

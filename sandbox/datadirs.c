@@ -4,10 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 
 #include "buf.h"
 #include "err.h"
-#include "mountfd.h"
+#include "layers.h"
 
 /* mountinfo writes space, tab, newline and backslash of a path as three octal digits. */
 static void unescape(char *path)
@@ -71,7 +72,8 @@ static int open_dir(const char *path, int *ret_fd, struct err *e)
     return r;
 }
 
-static int add(struct datadirs *d, const struct namedpath *entry, int empty_fd, struct err *e)
+static int add(struct datadirs *d, const struct namedpath *entry, const struct layers *layers,
+               struct err *e)
 {
     autoclose int fd = -1;
     autoclose int tried = -1;
@@ -86,7 +88,7 @@ static int add(struct datadirs *d, const struct namedpath *entry, int empty_fd, 
         return r;
     d->dir[d->count].fd = fd;
     snprintf(d->dir[d->count].target, sizeof d->dir[d->count].target, "data/%s", entry->name);
-    r = datadirs_mount(d, d->count, empty_fd, &tried, e);
+    r = datadirs_mount(d, d->count, layers, &tried, e);
     if (r < 0)
         return r;
     (void)take_fd(&fd);
@@ -94,14 +96,14 @@ static int add(struct datadirs *d, const struct namedpath *entry, int empty_fd, 
     return 0;
 }
 
-int datadirs_open(const char *list, int empty_fd, struct datadirs *d, struct err *e)
+int datadirs_open(const char *list, const struct layers *layers, struct datadirs *d, struct err *e)
 {
     struct datadirs opened = { 0 };
     struct namedpath entry;
     int r = 1;
 
     while (r > 0 && (r = namedpath_next(&list, &entry, e)) > 0) {
-        int added = add(&opened, &entry, empty_fd, e);
+        int added = add(&opened, &entry, layers, e);
 
         if (added < 0) {
             err_wrap(e, "%s", entry.name);
@@ -140,9 +142,8 @@ uint32_t datadirs_all(const struct datadirs *d)
     return d->count < 32 ? (UINT32_C(1) << d->count) - 1 : UINT32_MAX;
 }
 
-int datadirs_mount(const struct datadirs *d, unsigned i, int empty_fd, int *ret_fd, struct err *e)
+int datadirs_mount(const struct datadirs *d, unsigned i, const struct layers *layers, int *ret_fd,
+                   struct err *e)
 {
-    const int lowers[] = { d->dir[i].fd, empty_fd };
-
-    return mountfd_overlay("data", lowers, 2, MOUNT_ATTR_NOEXEC, ret_fd, e);
+    return layers_cover(layers, "data", d->dir[i].fd, MOUNT_ATTR_NOEXEC, ret_fd, e);
 }

@@ -12,6 +12,7 @@
 #include "namedpath.h"
 
 struct err;
+struct layers;
 struct view;
 
 struct datadirs {
@@ -25,7 +26,8 @@ struct datadirs {
 /* list: NAME=/PATH:... Opens each and tries an overlay over it. The error names the entry: it does
  * not exist, is no directory, its file system cannot be seen through an overlay, or something is mounted
  * below it, which sessions would not see. On failure *d is as it was. */
-int datadirs_open(const char *list, int empty_fd, struct datadirs *d, struct err *e) MUST_CHECK;
+int datadirs_open(const char *list, const struct layers *layers, struct datadirs *d,
+                  struct err *e) MUST_CHECK;
 void datadirs_close(struct datadirs *d);
 
 /* The directories' names as bits, in the order of the list. -ENOENT: there is none of that name. */
@@ -33,7 +35,7 @@ int datadirs_bit(const struct datadirs *d, struct view name, uint32_t *ret) MUST
 uint32_t datadirs_all(const struct datadirs *d);
 
 /* A detached mount, for one session. */
-int datadirs_mount(const struct datadirs *d, unsigned i, int empty_fd, int *ret_fd,
+int datadirs_mount(const struct datadirs *d, unsigned i, const struct layers *layers, int *ret_fd,
                    struct err *e) MUST_CHECK;
 
 #endif

@@ -32,7 +32,7 @@ int sandbox_host_open(const struct sandbox_config *config, struct sandbox_host *
 
     h->gateway_uid = config->gateway_uid;
     h->userns.outer_fd = h->pid_ns_fd = h->init_fd = -1;
-    h->layers = (struct layers){ -1, -1, -1, -1, -1, 0, NULL };
+    h->layers = LAYERS_NONE;
     h->homes = HOMES_NONE;
     h->workspaces = WORKSPACES_NONE;
     int r = open_all(config, h, e);
@@ -62,7 +62,7 @@ int sandbox_host_disk(struct sandbox_host *h, int dir_fd, const struct launch_li
 
 int sandbox_host_data(struct sandbox_host *h, const char *list, struct err *e)
 {
-    return datadirs_open(list, h->layers.empty_fd, &h->data, e);
+    return datadirs_open(list, &h->layers, &h->data, e);
 }
 
 int sandbox_data_bit(const struct sandbox_host *h, struct view name, uint32_t *ret)

@@ -40,10 +40,12 @@ static void look_tasks(int proc, struct sandbox_room *ret)
     if (cgfile_read(proc, "loadavg", text, sizeof text) < 0 ||
         sscanf(text, "%*s %*s %*s %*u/%" SCNu64, &tasks) != 1)
         return;
-    if (cgfile_u64(proc, "sys/kernel/threads-max", &most) == 0)
+    for (unsigned i = 0; i < 2; i++) {
+        if (cgfile_u64(proc, i == 0 ? "sys/kernel/threads-max" : "sys/kernel/pid_max", &most) < 0)
+            continue;
+        lower(&ret->tasks_total, most);
         lower(&ret->tasks, most > tasks ? most - tasks : 0);
-    if (cgfile_u64(proc, "sys/kernel/pid_max", &most) == 0)
-        lower(&ret->tasks, most > tasks ? most - tasks : 0);
+    }
 }
 
 /* Descriptors are given out from the lowest on: the next one tells how many are open. */
@@ -77,7 +79,7 @@ void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
     autoclose int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct cgroup_room groups;
 
-    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                                   UINT64_MAX, UINT64_MAX, UINT64_MAX };
     if (proc >= 0) {
         look_memory(proc, ret);
@@ -90,5 +92,20 @@ void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
     cgroup_base_room(h->cgroups, &groups);
     lower(&ret->memory_total, groups.memory_total);
     lower(&ret->memory, groups.memory);
+    lower(&ret->tasks_total, groups.tasks_total);
     lower(&ret->tasks, groups.tasks);
+}
+
+int sandbox_host_share(struct sandbox_host *h, const struct sandbox_share *wanted,
+                       struct sandbox_share *ret, struct err *e)
+{
+    const struct cgroup_share share = { wanted->memory, wanted->tasks };
+    struct cgroup_share in_force;
+    int r = cgroup_base_limit(h->cgroups, &share, e);
+
+    if (r < 0)
+        return r;
+    cgroup_base_share(h->cgroups, &in_force);
+    *ret = (struct sandbox_share){ in_force.memory, in_force.tasks };
+    return 0;
 }

@@ -58,6 +58,21 @@ static int hide_in_usr(int fd, struct err *e)
     return 0;
 }
 
+/* The rights of a merged folder are those of its topmost layer. */
+static int make_covers(struct layers *l, struct err *e)
+{
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < sizeof l->cover_fd / sizeof *l->cover_fd; i++) {
+        const char name[] = { 'c', 'o', 'v', 'e', 'r', (char)('0' + i), '\0' };
+
+        r = make_layer(name, &l->cover_fd[i], e);
+        if (r == 0 && fchmod(l->cover_fd[i], 0750 | (i & 1) | (i & 2) << 1) < 0)
+            r = err_sys(e, errno, "set the rights of layer '%s'", name);
+    }
+    return r;
+}
+
 static int make_layers(int fd, void *arg, struct err *e)
 {
     struct layers *l = arg;
@@ -71,6 +86,8 @@ static int make_layers(int fd, void *arg, struct err *e)
         r = make_layer("usr", &l->usr_hide_fd, e);
     if (r == 0)
         r = hide_in_usr(l->usr_hide_fd, e);
+    if (r == 0)
+        r = make_covers(l, e);
     if (r == 0)
         r = make_layer("etc", &l->etc_fd, e);
     return r < 0 ? r : etctree_fill(l->etc_fd, e);
@@ -136,7 +153,7 @@ static int open_runtime(const char *dir, struct layers *l, struct err *e)
 
 int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
 {
-    struct layers l = { -1, -1, -1, -1, -1, 0, NULL };
+    struct layers l = LAYERS_NONE;
     int r = check_merged_usr(e);
 
     if (r == 0)
@@ -158,6 +175,8 @@ int layers_open(const char *runtime_dir, struct layers *ret, struct err *e)
 void layers_close(struct layers *l)
 {
     closep(&l->empty_fd);
+    for (unsigned i = 0; i < sizeof l->cover_fd / sizeof *l->cover_fd; i++)
+        closep(&l->cover_fd[i]);
     closep(&l->usr_fd);
     closep(&l->usr_hide_fd);
     closep(&l->etc_fd);
@@ -167,4 +186,15 @@ void layers_close(struct layers *l)
     if (l->mounted)
         (void)umount2(mount_point, MNT_DETACH);
     l->mounted = 0;
+}
+
+int layers_cover(const struct layers *l, const char *source, int dir_fd, unsigned more_attributes,
+                 int *ret_fd, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(dir_fd, &st) < 0)
+        return err_sys(e, errno, "look at '%s'", source);
+    const int lowers[] = { l->cover_fd[(st.st_mode & 1) | (st.st_mode & 4) >> 1], dir_fd };
+    return mountfd_overlay(source, lowers, 2, more_attributes, ret_fd, e);
 }

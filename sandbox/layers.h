@@ -12,6 +12,7 @@ struct err;
 
 struct layers {
     int empty_fd;    /* an empty directory: an overlay without upper needs two layers */
+    int cover_fd[4]; /* empty ones that others may neither list nor enter, enter, list, both */
     int usr_fd;      /* the host's /usr */
     int usr_hide_fd; /* whiteouts over it */
     int etc_fd;      /* synthetic */
@@ -19,6 +20,14 @@ struct layers {
     int mounted;
     char *runtime_dir; /* owned; resolved path, the same inside and outside */
 };
+
+#define LAYERS_NONE                                   \
+    ((struct layers){ .empty_fd = -1,                 \
+                      .cover_fd = { -1, -1, -1, -1 }, \
+                      .usr_fd = -1,                   \
+                      .usr_hide_fd = -1,              \
+                      .etc_fd = -1,                   \
+                      .runtime_fd = -1 })
 
 /* Moves the calling process into a mount namespace of its own (it still sees later
  * mounts of the host): overlays and detached copies are made of what lies in the caller's
@@ -29,5 +38,11 @@ int layers_own_namespace(struct err *e) MUST_CHECK;
 /* In a mount namespace of our own. */
 int layers_open(const char *runtime_dir, struct layers *ret, struct err *e) MUST_CHECK;
 void layers_close(struct layers *l);
+
+/* For a session: a directory of the host (borrowed), read-only, in an overlay of its own, below an empty
+ * folder of the same rights. statfs() tells of the topmost layer's file system: else a session would see
+ * the free space of the host's disk move, which others make move. */
+int layers_cover(const struct layers *l, const char *source, int dir_fd, unsigned more_attributes,
+                 int *ret_fd, struct err *e) MUST_CHECK;
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -91,34 +90,55 @@ static int add_bind(struct mounts *m, const char *target, int dir_fd, const char
     return 0;
 }
 
-static int add_overlay(struct mounts *m, const char *target, int top_fd, int bottom_fd,
-                       struct err *e)
+/* Trees that only differ by session in their inodes. */
+static int add_usr(struct mounts *m, const struct layers *l, struct err *e)
 {
-    const int lowers[] = { top_fd, bottom_fd };
+    const int lowers[] = { l->usr_hide_fd, l->usr_fd };
     int fd = -1;
 
     if (wall_is_off(WALL_OVERLAY))
-        return add_bind(m, target, strcmp(target, "usr") == 0 ? bottom_fd : top_fd, "",
-                        MOUNTFD_TREE, e);
-    if (wall_is_off(WALL_ROOT) && strcmp(target, "etc") == 0)
-        return add_bind(m, target, AT_FDCWD, "/etc", MOUNTFD_TREE, e);
-    int r = mountfd_overlay(target, lowers, 2, 0, &fd, e);
+        return add_bind(m, "usr", l->usr_fd, "", MOUNTFD_TREE, e);
+    int r = mountfd_overlay("usr", lowers, 2, 0, &fd, e);
+    if (r == 0)
+        add(m, "usr", fd);
+    return r;
+}
 
+static int add_etc(struct mounts *m, const struct layers *l, struct err *e)
+{
+    const int lowers[] = { l->etc_fd, l->empty_fd };
+    int fd = -1;
+
+    if (wall_is_off(WALL_OVERLAY))
+        return add_bind(m, "etc", l->etc_fd, "", MOUNTFD_TREE, e);
+    if (wall_is_off(WALL_ROOT))
+        return add_bind(m, "etc", AT_FDCWD, "/etc", MOUNTFD_TREE, e);
+    int r = mountfd_overlay("etc", lowers, 2, 0, &fd, e);
+    if (r == 0)
+        add(m, "etc", fd);
+    return r;
+}
+
+static int add_runtime(struct mounts *m, const struct layers *l, struct err *e)
+{
+    const char *target = l->runtime_dir + 1;
+    int fd = -1;
+
+    if (wall_is_off(WALL_OVERLAY))
+        return add_bind(m, target, l->runtime_fd, "", MOUNTFD_TREE, e);
+    int r = layers_cover(l, target, l->runtime_fd, 0, &fd, e);
     if (r == 0)
         add(m, target, fd);
     return r;
 }
 
-/* Trees that only differ by session in their inodes. */
 static int add_trees(struct mounts *m, const struct layers *l, struct err *e)
 {
-    int r = add_overlay(m, "usr", l->usr_hide_fd, l->usr_fd, e);
+    int r = add_usr(m, l, e);
 
     if (r == 0)
-        r = add_overlay(m, "etc", l->etc_fd, l->empty_fd, e);
-    if (r == 0 && l->runtime_fd >= 0)
-        r = add_overlay(m, l->runtime_dir + 1, l->runtime_fd, l->empty_fd, e);
-    return r;
+        r = add_etc(m, l, e);
+    return r == 0 && l->runtime_fd >= 0 ? add_runtime(m, l, e) : r;
 }
 
 static int add_operators_data(struct mounts *m, const struct mounts_plan *p, struct err *e)
@@ -130,7 +150,7 @@ static int add_operators_data(struct mounts *m, const struct mounts_plan *p, str
 
         if (!is_seen(p, i))
             continue;
-        r = datadirs_mount(p->data, i, p->layers->empty_fd, &fd, e);
+        r = datadirs_mount(p->data, i, p->layers, &fd, e);
         if (r == 0)
             add(m, p->data->dir[i].target, fd);
         else
@@ -287,7 +307,5 @@ int mounts_enter(const struct mounts *m, struct err *e)
 
 int mounts_spec(const struct layers *layers, int dir_fd, int *ret_fd, struct err *e)
 {
-    const int lowers[] = { dir_fd, layers->empty_fd };
-
-    return mountfd_overlay("kernelspec", lowers, 2, 0, ret_fd, e);
+    return layers_cover(layers, "kernelspec", dir_fd, 0, ret_fd, e);
 }

@@ -29,8 +29,18 @@ static const char *const kept[] = {
 
 /* The same below proc/sys, where most entries are settings and harmless. */
 static const char *const emptied[] = {
-    "sys/fs/dentry-state", "sys/fs/file-nr",     "sys/fs/inode-nr",           "sys/fs/inode-state",
-    "sys/kernel/pty/nr",   "sys/kernel/tainted", "sys/kernel/random/boot_id",
+    "sys/fs/aio-nr",      "sys/fs/dentry-state", "sys/fs/file-nr",     "sys/fs/inode-nr",
+    "sys/fs/inode-state", "sys/kernel/pty/nr",   "sys/kernel/tainted", "sys/kernel/random/boot_id",
+};
+static const char emptied_folder[] = "sys/fs/quota"; /* counts every sync(2) */
+
+/* Of /proc/net, which is a link into the folder of whoever looks: what tells of one network namespace
+ * only. Others count for the whole host (sockstat, protocols, softnet_stat, stat ...), or might. */
+static const char *const kept_in_net[] = {
+    "anycast6", "arp",  "dev",     "dev_mcast",  "dev_snmp6", "fib_trie",  "icmp",    "icmp6",
+    "if_inet6", "igmp", "igmp6",   "ipv6_route", "mcfilter",  "mcfilter6", "netlink", "netstat",
+    "packet",   "raw",  "raw6",    "route",      "snmp",      "snmp6",     "tcp",     "tcp6",
+    "udp",      "udp6", "udplite", "udplite6",   "unix",
 };
 
 static unsigned cores(const struct launch_limits *l)
@@ -232,7 +242,7 @@ static int cover_all(struct err *e)
     closedir(dir);
     for (unsigned i = 0; r == 0 && i < sizeof emptied / sizeof *emptied; i++)
         r = cover("empty", emptied[i], e);
-    return r;
+    return r == 0 ? cover("none", emptied_folder, e) : r;
 }
 
 static int protect_settings(struct err *e)
@@ -270,5 +280,29 @@ int procmask_mount(int files_fd, struct err *e)
         r = cover_all(e);
     if (r == 0 && umount2("run", MNT_DETACH) < 0)
         r = err_sys(e, errno, "take the files over /proc off their place");
+    return r;
+}
+
+int procmask_net(pid_t pid, struct err *e)
+{
+    char path[64];
+    struct dirent *d;
+    int r = 0;
+
+    if (wall_is_off(WALL_PROCMASK) || wall_is_off(WALL_NETNS))
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/net", (int)pid);
+    DIR *dir = opendir(path);
+    if (dir == NULL)
+        return errno == ENOENT ? 0 : err_sys(e, errno, "list %s", path);
+    while (r == 0 && (d = readdir(dir)) != NULL) {
+        if (d->d_name[0] == '.' ||
+            is_one_of(d->d_name, kept_in_net, sizeof kept_in_net / sizeof *kept_in_net))
+            continue;
+        /* ENOENT: a module of the host was unloaded. */
+        if (fchmodat(dirfd(dir), d->d_name, 0, 0) < 0 && errno != ENOENT)
+            r = err_sys(e, errno, "close %s/%s", path, d->d_name);
+    }
+    closedir(dir);
     return r;
 }

@@ -6,6 +6,8 @@
 #ifndef HC_PROCMASK_H
 #define HC_PROCMASK_H
 
+#include <sys/types.h>
+
 #include "cleanup.h"
 
 struct err;
@@ -18,5 +20,10 @@ int procmask_new(const struct launch_limits *limits, int *ret_fd, struct err *e)
  * proc and run: mounts proc, uses run as a place for files_fd in between. The old
  * proc must still be visible (the kernel demands it for a new one). */
 int procmask_mount(int files_fd, struct err *e) MUST_CHECK;
+
+/* Launcher, about a pid 1 that waits, in its own network namespace: /proc/net of that namespace, wherever it
+ * is looked at, shows what counts in it alone; the rest nobody can open or list. Its entries belong to the
+ * host's root (the namespace is older than the maps of its ids), so nobody inside changes that. */
+int procmask_net(pid_t pid, struct err *e) MUST_CHECK;
 
 #endif

@@ -56,11 +56,19 @@ int sandbox_host_levels(const struct sandbox_host *h);
 /* What the host, or what holds us of it, has left. UINT64_MAX: unknown. */
 struct sandbox_room {
     uint64_t memory_total, memory; /* bytes */
-    uint64_t tasks;                /* processes and threads */
+    uint64_t tasks_total, tasks;   /* processes and threads */
     uint64_t files;            /* open files of the whole host, and descriptors of this process */
     uint64_t disk_total, disk; /* bytes, where homes on disk lie */
 };
 void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret);
+
+/* What all sessions of the host may have together; UINT64_MAX: no limit. *ret is what is in force then:
+ * memory is never limited to less than what sessions already use. */
+struct sandbox_share {
+    uint64_t memory, tasks;
+};
+int sandbox_host_share(struct sandbox_host *h, const struct sandbox_share *wanted,
+                       struct sandbox_share *ret, struct err *e) MUST_CHECK;
 
 /* Where /home/user is. */
 enum sandbox_home {

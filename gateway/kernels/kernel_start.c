@@ -25,15 +25,18 @@ enum {
 };
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
- * asked for: fronts tell those two differently. */
+ * asked for: fronts tell those two differently. Its answer to the limits of a request is HC_ELIMIT. */
 void kernel_launch_failed(struct kernel *k, int code, const char *text)
 {
     struct err e = { 0 };
     char lines[120];
 
+    if (code == HC_ELIMIT && k->phase == KERNEL_CREATING)
+        code = EINVAL;
+    else if (code != HC_ELIMIT && code != HC_EFULL)
+        code = EIO;
     tail_lines(k->tail, 3, lines, sizeof lines);
-    err_set(&e, code == HC_ELIMIT || code == HC_EFULL ? code : EIO, "%s%s%s", text,
-            lines[0] != '\0' ? ": " : "", lines);
+    err_set(&e, code, "%s%s%s", text, lines[0] != '\0' ? ": " : "", lines);
     kernel_start_failed(k, &e);
 }
 

@@ -23,6 +23,26 @@ static void lower(uint64_t *bytes, uint64_t asked, uint64_t most)
         *bytes = most > MIB ? most : MIB;
 }
 
+/* /tmp and /dev/shm are made of the memory; where nobody asked for them, they follow it: with the shares of
+ * LAUNCH_LIMITS_DEFAULT all three file systems are less than half, so that a full one is ENOSPC and not the
+ * end of the kernel. */
+static int fit_files(const struct launch_limits *asked, struct launch_limits *l, struct err *e)
+{
+    const uint64_t files = limit_of_files_in_memory(l);
+
+    if (asked->memory_bytes != 0 || l->tmp_bytes > files || l->shm_bytes > files - l->tmp_bytes) {
+        lower(&l->tmp_bytes, asked->tmp_bytes, l->memory_bytes / 8);
+        lower(&l->shm_bytes, asked->shm_bytes, l->memory_bytes / 16);
+    }
+    if (l->tmp_bytes <= files && l->shm_bytes <= files - l->tmp_bytes)
+        return 0;
+    return err_set(e, EINVAL,
+                   "limits.%s: /tmp and /dev/shm would be %" PRIu64 " MiB of the session's memory, "
+                   "and %" PRIu64 " is the most of %" PRIu64,
+                   asked->tmp_bytes != 0 ? "tmp_mb" : "shm_mb", (l->tmp_bytes + l->shm_bytes) / MIB,
+                   files / MIB, l->memory_bytes / MIB);
+}
+
 int limits_choose(const struct launch_limits *asked, const struct launch_limits *own,
                   const struct launch_limits *all, struct launch_limits *ret, struct err *e)
 {
@@ -43,12 +63,8 @@ int limits_choose(const struct launch_limits *asked, const struct launch_limits 
     /* Where a home lies, and so how large it is by itself, the launcher decides. */
     if (asked->home_bytes == 0 && own->home_bytes == 0)
         chosen.home_bytes = 0;
-    /* The shares of LAUNCH_LIMITS_DEFAULT: together less than half, so that a full
-     * file system is ENOSPC and not the end of the kernel. */
-    if (asked->memory_bytes != 0) {
-        lower(&chosen.tmp_bytes, asked->tmp_bytes, asked->memory_bytes / 8);
-        lower(&chosen.shm_bytes, asked->shm_bytes, asked->memory_bytes / 16);
-    }
-    *ret = chosen;
-    return 0;
+    int rc = fit_files(asked, &chosen, e);
+    if (rc == 0)
+        *ret = chosen;
+    return rc;
 }

@@ -9,9 +9,9 @@ struct err;
 
 /*
  * What a session gets: what is asked for where that is not 0, else what the principal has,
- * else what all have. -EINVAL names what is asked for and lies above that. File systems
- * that nobody speaks of shrink with the memory, which they are made of; the home is then
- * left to the launcher (0).
+ * else what all have. -EINVAL names what is asked for and lies above that, or makes /tmp and
+ * /dev/shm more than the memory which they are made of has room for. Those that nobody asks for
+ * shrink with the memory; the home is then left to the launcher (0).
  */
 int limits_choose(const struct launch_limits *asked, const struct launch_limits *own,
                   const struct launch_limits *all, struct launch_limits *ret,

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from channels import Channels
-from server import children_of, read, wait_for
+from server import cgroups_of, children_of, read, wait_for
 from test_metrics import Metrics
 
 FULL = ("--memory-reserve-mb", str(1 << 24))        # 16 TiB
@@ -61,6 +61,31 @@ def test_the_reserve_without_an_option(shared):
     m = wait_for(lambda: m if (m := Metrics(shared))("host_memory_available_bytes") > 0 else None)
     assert m("memory_reserve_bytes") <= max(512 * MIB, total / 20)
     assert m("admission_open") == 1
+
+
+def of_all_sessions(server):
+    """Limits of the group that all sessions of the server are in: (memory, processes); None: no limit."""
+    memory, sockets, pids = 1 << 62, 0, "max"
+    for d in cgroups_of(server.slot()):
+        if os.path.basename(d) == "s":
+            text = read(f"{d}/memory.max") or read(f"{d}/memory.limit_in_bytes")
+            memory = int(text) if text and text.strip() != "max" else memory
+            sockets += int(read(f"{d}/memory.kmem.tcp.limit_in_bytes") or 0)    # beside the other, with v1
+            pids = (read(f"{d}/pids.max") or pids).strip()
+    return memory + sockets if memory < 1 << 60 else None, int(pids) if pids != "max" else None
+
+
+@pytest.mark.guest
+def test_all_sessions_together_leave_the_reserve(server_with):
+    total = int(read("/proc/meminfo").split("MemTotal:")[1].split()[0]) << 10
+    most = min(int(read("/proc/sys/kernel/threads-max")), int(read("/proc/sys/kernel/pid_max")))
+    s = server_with("--memory-reserve-mb", "300")
+    memory, tasks = of_all_sessions(s)
+    assert total - 301 * MIB < memory <= total - 300 * MIB
+    assert most // 2 < tasks < most - most // 25
+    assert f"event=limit_of_all_sessions memory={memory} " in s.log()
+    s = server_with("--memory-reserve-mb", "0")
+    assert of_all_sessions(s) == (None, tasks)
 
 
 class Ballast:

@@ -180,11 +180,34 @@ def test_a_flag_takes_no_value(name):
     (["--workspaces", "here"], "option --workspaces: 'here' is no absolute path"),
     (["--workspace-mb", "5"], "option --workspace-mb needs --workspaces"),
     (["--home", "ram"], "option --home: 'ram' is not auto, disk or tmpfs"),
+    (["--home", "tmpfs", "--disk-mb", "1537"],
+     "option --disk-mb: file systems in a session's memory would be 1921 MiB together, and 1920 is the most of 2048"),
+    (["--memory-mb", "256", "--tmp-mb", "177"], "option --tmp-mb: file systems in a session's memory would be 193"),
+    (["--memory-mb", "64", "--shm-mb", "64"], "option --shm-mb: file systems in a session's memory would be 72"),
     (["--disk-reserve-mb", "all"], "option --disk-reserve-mb: 'all' is not a number"),
     (["--token-file", "/tmp"], "option --no-auth contradicts --token, --token-file and --principals"),
 ], ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "")
 def test_a_wrong_value_gets_a_sentence(options, said):
     assert refused(*options).startswith(said)
+
+
+LIMITS = re.findall(r"^\| `--([a-z-]+)` \| ([0-9.]+)[^|]* \| ([0-9.]+) to ([0-9]+) \|",
+                    open(os.path.join(os.path.dirname(__file__), "../../docs/OPERATING.md")).read(), re.M)
+
+
+@pytest.mark.parametrize("name, default, least, most", LIMITS, ids=lambda v: v)
+def test_the_table_of_limits_says_what_the_options_say(name, default, least, most):
+    below, above = ("0.009", "4096.1") if name == "cpus" else (str(int(least) - 1), str(int(most) + 1))
+    for value in (below, above):
+        assert refused(f"--{name}", value) == f"option --{name}: '{value}' is not in {least}..{most}"
+    line, = [x for x in holdcell("serve", "--help").stdout.splitlines() if x.startswith(f"  --{name} ")]
+    assert re.search(rf"\({re.escape(default)}[;)]", line)
+
+
+def test_every_limit_of_a_session_is_in_that_table():
+    rows = open(os.path.join(os.path.dirname(__file__), "../../protocol/limit.h")).read()
+    given = {"cpus" if name == "cpu-millis" else name for name in re.findall(r'ROW\([A-Z]+, .*?"[a-z_]+", "([a-z-]+)"', rows)}
+    assert len(given) >= 8 and given == {name for name, *_ in LIMITS}
 
 
 def test_without_root_it_says_so():

@@ -49,6 +49,20 @@ def test_kernels_see_them_read_only_under_their_names(server_with, data):
         assert c.run("open('/data/p/late.csv').read()").result == "'late'"
 
 
+def test_no_mount_tells_the_free_space_of_the_hosts_disks(server_with, data):
+    """It moves with what others write; of /kernelspecs and the runtime too."""
+    s = server_with("--data", f"weather={data}/weather")
+    with Channels(s, s.start_kernel("python3")) as c:
+        seen = eval(c.run("""
+import os, sys
+places = [line.split()[4] for line in open('/proc/self/mountinfo')] + [sys.prefix, '/usr/lib']
+{p: (os.statvfs(p).f_blocks * os.statvfs(p).f_frsize, os.statvfs(p).f_bavail) for p in places}
+""").result)
+    assert {"/", "/usr", "/data/weather", "/kernelspecs/0"} < set(seen) and len(seen) > 10
+    disks = [os.statvfs(p) for p in ("/", "/usr", data, s.state)]
+    assert not {p for p, (size, _) in seen.items() if size and size in [d.f_blocks * d.f_frsize for d in disks]}
+
+
 def test_locks_of_two_sessions_on_one_file_do_not_meet(server_with, data):
     s = server_with("--data", f"weather={data}/weather")
     take = "import fcntl; f = open('/data/weather/table.csv'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"

@@ -125,6 +125,18 @@ def test_the_maxima_are_the_options(server_with):
         assert r.status == 400 and f"limits.{next(iter(limits))}" in r.json()["message"], r
 
 
+def test_files_in_memory_leave_some_of_it(server_with):
+    s = server_with("--home", "tmpfs", "--memory-mb", "512", "--disk-mb", "288")        # neither /tmp nor /dev/shm
+    kid = s.start_kernel("python3")
+    assert told(s, kid) == {**GIVEN, "memory_mb": 512, "disk_mb": 288, "tmp_mb": 64, "shm_mb": 32}
+    r = s.request("POST", "/api/kernels", {"limits": {"memory_mb": 128, "disk_mb": 73}})
+    assert r.status == 400 and "limits.disk_mb" in r.json()["message"] and " 72 " in r.json()["message"], r
+    r = s.request("POST", "/api/kernels", {"limits": {"memory_mb": 64, "tmp_mb": 60}})
+    assert r.status == 400 and r.json()["message"].startswith("limits.tmp_mb"), r
+    kid = s.start_kernel("python3", limits={"memory_mb": 256, "disk_mb": 100})
+    assert told(s, kid) == {**GIVEN, "memory_mb": 256, "disk_mb": 100, "tmp_mb": 32, "shm_mb": 16}
+
+
 def test_a_principal_asks_within_its_own(server_with, tmp_path):
     path = tmp_path / "principals"
     path.write_text(json.dumps({"name": "ann", "sha256": hashlib.sha256(b"anns-t0ken-0123456789").hexdigest(),

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Real sandboxes alone: what needs no kernel behaves the same everywhere.
-programs="test_drop test_landlock test_seccomp test_sandbox test_walls test_limits test_homes test_data test_workspaces"
+programs="test_drop test_landlock test_seccomp test_sandbox test_walls test_room test_limits test_homes test_data test_workspaces"
 
 command -v qemu-system-x86_64 >/dev/null || [ "$(id -u)" = 0 ] || {
     echo "needs qemu-system-x86_64, or root to install it"

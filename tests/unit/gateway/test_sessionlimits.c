@@ -86,6 +86,34 @@ static void file_systems_shrink_with_the_memory_they_are_made_of(void **state)
     assert_int_equal(choose(&asked, &none).tmp_bytes, 256 * MIB);
 }
 
+static void files_in_memory_leave_some_of_it(void **state)
+{
+    struct launch_limits all = LAUNCH_LIMITS_DEFAULT, ret = { 0 };
+    struct launch_limits own = { .memory_bytes = 256 * MIB };
+    struct err e = { 0 };
+
+    (void)state;
+    /* A principal with less memory: nobody spoke of the sizes. */
+    assert_int_equal(choose(&none, &own).tmp_bytes, 32 * MIB);
+    assert_int_equal(choose(&none, &own).shm_bytes, 16 * MIB);
+    own.tmp_bytes = 64 * MIB; /* 64 + 128 of 256 - 64 */
+    assert_int_equal(choose(&none, &own).tmp_bytes, 64 * MIB);
+    assert_int_equal(choose(&none, &own).shm_bytes, 128 * MIB);
+    own.tmp_bytes++;
+    assert_int_equal(choose(&none, &own).shm_bytes, 16 * MIB);
+    struct launch_limits asked = { .memory_bytes = 256 * MIB, .tmp_bytes = 176 * MIB };
+    assert_int_equal(choose(&asked, &none).tmp_bytes, 176 * MIB);
+    assert_int_equal(choose(&asked, &none).shm_bytes, 16 * MIB);
+    asked.tmp_bytes = 177 * MIB;
+    assert_int_equal(limits_choose(&asked, &none, &all, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.tmp_mb: /tmp and /dev/shm would be 193 MiB of the session's "
+                               "memory, and 192 is the most of 256");
+    assert_int_equal(ret.memory_bytes, 0);
+    asked = (struct launch_limits){ .memory_bytes = 100 * MIB, .shm_bytes = 100 * MIB };
+    assert_int_equal(limits_choose(&asked, &none, &all, &ret, &e), -EINVAL);
+    assert_ptr_equal(strstr(e.msg, "limits.shm_mb: "), e.msg);
+}
+
 static struct time_limits times; /* what read_json() gave */
 
 static int read_json(const char *json, struct launch_limits *ret, struct err *e)
@@ -204,6 +232,7 @@ int main(void)
         cmocka_unit_test(who_asks_for_nothing_gets_what_all_have),
         cmocka_unit_test(a_principal_has_its_own),
         cmocka_unit_test(a_request_goes_downwards_only),
+        cmocka_unit_test(files_in_memory_leave_some_of_it),
         cmocka_unit_test(file_systems_shrink_with_the_memory_they_are_made_of),
         cmocka_unit_test(a_bad_limit_is_named),
         cmocka_unit_test(what_is_read_is_written_the_same),

@@ -188,10 +188,19 @@ int sandbox_create(struct sandbox_host *h, unsigned index, const struct launch_l
 void sandbox_host_room(const struct sandbox_host *h, struct sandbox_room *ret)
 {
     (void)h;
-    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX,
+    *ret = (struct sandbox_room){ UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
                                   UINT64_MAX, UINT64_MAX, UINT64_MAX };
     if (fake.room != NULL)
         *ret = *fake.room;
+}
+
+int sandbox_host_share(struct sandbox_host *h, const struct sandbox_share *wanted,
+                       struct sandbox_share *ret, struct err *e)
+{
+    (void)h;
+    (void)e;
+    fake.share = *ret = *wanted;
+    return 0;
 }
 
 uint64_t sandbox_memory(const struct sandbox *s)

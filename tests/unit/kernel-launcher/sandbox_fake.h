@@ -13,6 +13,7 @@ enum { SANDBOX_FAKE_HELD = 16 };
 
 struct sandbox_fake {
     struct sandbox_room *room;  /* what the host has left; NULL: no end of all */
+    struct sandbox_share share; /* of all sessions, that was asked for last */
     uint64_t memory;            /* that each session uses */
     int disk_error;             /* errno value of sandbox_host_disk(); 0: works */
     char workspace[64];         /* of the last sandbox, likewise: */

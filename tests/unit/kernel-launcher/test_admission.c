@@ -24,6 +24,23 @@ static void the_reserve_follows_the_size_of_the_host(void **state)
     assert_int_equal(admission_reserve(5 * MIB, UINT64_MAX), 5 * MIB);
 }
 
+static void all_sessions_together_leave_the_reserve(void **state)
+{
+    (void)state;
+    assert_int_equal(admission_share_memory(512 * MIB, 8 * GIB), 8 * GIB - 512 * MIB);
+    assert_int_equal(admission_share_memory(1, 8 * GIB), 8 * GIB - 1);
+    assert_int_equal(admission_share_memory(0, 8 * GIB), UINT64_MAX);
+    assert_int_equal(admission_share_memory(512 * MIB, UINT64_MAX), UINT64_MAX);
+    /* More is to be kept than there is: the trial at the start has room, and nobody is admitted. */
+    assert_int_equal(admission_share_memory(UINT64_MAX, 8 * GIB), 128 * MIB);
+    assert_int_equal(admission_share_memory(8 * GIB, 8 * GIB), 128 * MIB);
+    assert_int_equal(admission_share_memory(8 * GIB - 1, 8 * GIB), 128 * MIB);
+    assert_int_equal(admission_share_tasks(4194304), 4194304 - 4194304 / 20);
+    assert_int_equal(admission_share_tasks(20000), 20000 - 1024);
+    assert_int_equal(admission_share_tasks(1000), 750);
+    assert_int_equal(admission_share_tasks(UINT64_MAX), UINT64_MAX);
+}
+
 static void a_promise_is_what_a_start_takes_and_has_not_yet(void **state)
 {
     (void)state;
@@ -136,6 +153,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reserve_follows_the_size_of_the_host),
+        cmocka_unit_test(all_sessions_together_leave_the_reserve),
         cmocka_unit_test(a_promise_is_what_a_start_takes_and_has_not_yet),
         cmocka_unit_test(memory_is_refused_at_the_last_byte),
         cmocka_unit_test(numbers_beyond_the_host_do_not_wrap_around),

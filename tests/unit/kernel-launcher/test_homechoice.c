@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -100,6 +101,46 @@ static void in_memory_it_is_as_large_as_the_operator_says(void **state)
     assert_choice(choose(unsized, &roomy, 0, 2, 1024), SANDBOX_HOME_MEMORY, 1); /* something */
 }
 
+static void in_memory_it_leaves_some_of_it_to_the_kernel(void **state)
+{
+    const struct home_policy p = { HOME_MEMORY, 1 };
+    struct launch_limits l = { .memory_bytes = 2048 * MIB,
+                               .home_bytes = 1500 * MIB,
+                               .tmp_bytes = 256 * MIB,
+                               .shm_bytes = 164 * MIB };
+    enum sandbox_home home = SANDBOX_HOME_DISK;
+    struct err e = { 0 };
+
+    (void)state;
+    assert_int_equal(home_choose(&p, &roomy, &defaults, 1, &l, &home, &e), 0);
+    assert_int_equal(l.home_bytes, 1500 * MIB); /* the last byte of 2048 - 128 */
+    l.home_bytes++;
+    home = SANDBOX_HOME_DISK;
+    assert_int_equal(home_choose(&p, &roomy, &defaults, 1, &l, &home, &e), -HC_ELIMIT);
+    assert_ptr_equal(strstr(e.msg, "limits.disk_mb: "), e.msg);
+    assert_non_null(strstr(e.msg, "1500 of its 2048 MiB"));
+    assert_int_equal(home, SANDBOX_HOME_DISK); /* untouched */
+    /* Who did not ask gets what there is. */
+    assert_int_equal(home_choose(&p, &roomy, &defaults, 0, &l, &home, &e), 0);
+    assert_int_equal(l.home_bytes, 1500 * MIB);
+    /* Where a disk could give it later, it is not the request's fault. */
+    l.home_bytes = 200 * MIB;
+    l.tmp_bytes = 1600 * MIB;
+    const struct home_policy either = { HOME_AUTO, 0 };
+    assert_int_equal(home_choose(&either, &full, &defaults, 1, &l, &home, &e), 0); /* disk */
+    assert_int_equal(home, SANDBOX_HOME_DISK);
+    const struct admission none = { .disk_available = 0 };
+    assert_int_equal(home_choose(&either, &none, &defaults, 1, &l, &home, &e), -HC_EFULL);
+    /* A gateway that says anything. */
+    l.tmp_bytes = UINT64_MAX;
+    l.shm_bytes = UINT64_MAX;
+    assert_int_equal(home_choose(&p, &roomy, &defaults, 0, &l, &home, &e), 0);
+    assert_int_equal(l.tmp_bytes, 256 * MIB);
+    assert_int_equal(l.shm_bytes, 128 * MIB);
+    l.memory_bytes = l.home_bytes = l.tmp_bytes = l.shm_bytes = 1;
+    assert_int_equal(home_choose(&p, &roomy, &defaults, 1, &l, &home, &e), -HC_ELIMIT);
+}
+
 static void the_reserve_of_a_disk_follows_its_size(void **state)
 {
     (void)state;
@@ -130,6 +171,7 @@ int main(void)
         cmocka_unit_test(what_was_asked_for_is_not_made_smaller_but_refused),
         cmocka_unit_test(disk_alone_leaves_the_lack_of_room_to_the_admission),
         cmocka_unit_test(in_memory_it_is_as_large_as_the_operator_says),
+        cmocka_unit_test(in_memory_it_leaves_some_of_it_to_the_kernel),
         cmocka_unit_test(the_reserve_of_a_disk_follows_its_size),
         cmocka_unit_test(the_words_of_the_option_are_known),
     };

@@ -415,6 +415,38 @@ static void a_server_whose_gateway_does_not_start_leaves_all_kept(void **state)
     }
 }
 
+/* What all sessions may have together follows from the options of the server of the day. */
+static void the_next_server_has_a_reserve_of_its_own(void **state)
+{
+    const uint64_t gib = UINT64_C(1) << 30, mib = 1 << 20;
+    const char *argv[sizeof good / sizeof *good + 1] = { NULL };
+    struct sandbox_room room = { 8 * gib, 4 * gib, 20000, 10000, 10000, UINT64_MAX, UINT64_MAX };
+    struct world *w = *state;
+    struct peer p;
+
+    world_create(w);
+    keep(w);
+    peer_close(&supervisor);
+    fake.room = &room;
+    for (int i = 0; i < 2; i++) {
+        memcpy(argv, good, sizeof good);
+        if (i > 0)
+            argv[sizeof good / sizeof *good - 1] = "--memory-reserve-mb=1000";
+        say_hello(w, &p, KEEPER_HELLO);
+        attach(&p, argv);
+        world_until(w, serving);
+        hear(w, &p, KEEPER_ATTACH);
+        hear(w, &p, KEEPER_KEPT);
+        peer_close(&p);
+        if (fake.share.memory != 8 * gib - (i == 0 ? 512 : 1000) * mib ||
+            fake.share.tasks != 20000 - 1024)
+            i = 2;
+    }
+    fake.room = NULL;
+    assert_int_equal(fake.share.memory, 8 * gib - 1000 * mib);
+    assert_int_equal(fake.share.tasks, 20000 - 1024);
+}
+
 static void a_server_that_dies_before_its_gateway_spoke_leaves_all_kept(void **state)
 {
     struct world *w = *state;
@@ -468,6 +500,7 @@ int main(void)
         T(of_two_who_come_the_second_is_refused),
         T(another_version_is_refused_by_name),
         T(what_the_sandboxes_have_cannot_be_changed),
+        T(the_next_server_has_a_reserve_of_its_own),
         T(a_server_whose_gateway_does_not_start_leaves_all_kept),
         T(a_server_that_dies_before_its_gateway_spoke_leaves_all_kept),
         T(nonsense_is_dropped),

@@ -3,10 +3,11 @@
 
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 static char output[65536];
 static struct box box;
-static uint32_t one, two;
+static uint32_t one, two, enter, list, shut;
 
 static void put(const char *path, const char *text, mode_t mode)
 {
@@ -23,7 +24,7 @@ static void put(const char *path, const char *text, mode_t mode)
 static int open_data(void **state)
 {
     struct sandbox_config config = box_config();
-    char list[256];
+    char all[512];
 
     if (disk_setup(state) != 0 || geteuid() != 0)
         return 0;
@@ -34,23 +35,35 @@ static int open_data(void **state)
     put("one/secret", "root's\n", 0600);
     put("one/program", "#!/bin/sh\necho ran\n", 0755);
     put("two/file", "of two\n", 0644);
-    snprintf(list, sizeof list, "one=%s/one:two=%s/two", disk_path, disk_path);
+    mkdirat(disk_fd, "enter", 0711);
+    mkdirat(disk_fd, "list", 0754);
+    mkdirat(disk_fd, "shut", 0770);
+    put("enter/file", "entered\n", 0644);
+    put("list/file", "", 0644);
+    put("shut/file", "", 0644);
+    snprintf(all, sizeof all, "one=%s/one:two=%s/two:enter=%s/enter:list=%s/list:shut=%s/shut",
+             disk_path, disk_path, disk_path, disk_path, disk_path);
     box_ok(sandbox_host_open(&config, &box.host, &box_err));
-    box_ok(sandbox_host_data(box.host, list, &box_err));
+    box_ok(sandbox_host_data(box.host, all, &box_err));
     box_ok(sandbox_data_bit(box.host, VIEW_STR("one"), &one));
     box_ok(sandbox_data_bit(box.host, VIEW_STR("two"), &two));
+    box_ok(sandbox_data_bit(box.host, VIEW_STR("enter"), &enter));
+    box_ok(sandbox_data_bit(box.host, VIEW_STR("list"), &list));
+    box_ok(sandbox_data_bit(box.host, VIEW_STR("shut"), &shut));
     return 0;
 }
 
 static int close_data(void **state)
 {
     static const char *const names[] = { "one/sub/file", "one/secret", "one/program", "two/file",
-                                         "one/sub",      "one",        "two" };
+                                         "enter/file",   "list/file",  "shut/file",   "enter",
+                                         "list",         "shut",       "one/sub",     "one",
+                                         "two" };
 
     if (geteuid() == 0)
         box_close(&box);
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        (void)unlinkat(disk_fd, names[i], i < 4 ? 0 : AT_REMOVEDIR);
+        (void)unlinkat(disk_fd, names[i], i < 7 ? 0 : AT_REMOVEDIR);
     return disk_teardown(state);
 }
 
@@ -156,20 +169,62 @@ static void a_file_that_comes_later_is_seen(void **state)
     assert_string_equal(output, "late\n");
 }
 
-static void assert_refused(const char *list, int code, const char *word)
+static void assert_refused(const char *dirs, int code, const char *word)
 {
     uint32_t bit = 0;
 
     memset(&box_err, 0, sizeof box_err);
-    if (sandbox_host_data(box.host, list, &box_err) != -code || strstr(box_err.msg, word) == NULL)
-        fail_msg("%s: %d %s", list, box_err.code, box_err.msg);
+    if (sandbox_host_data(box.host, dirs, &box_err) != -code || strstr(box_err.msg, word) == NULL)
+        fail_msg("%s: %d %s", dirs, box_err.code, box_err.msg);
     box_ok(sandbox_data_bit(box.host, VIEW_STR("two"), &bit)); /* all is as it was */
+}
+
+static void the_rights_of_the_directory_itself_count(void **state)
+{
+    (void)state;
+    BOX_NEEDS_ROOT();
+    renew(enter | list | shut);
+    shell("cd /data && cat enter/file && ! ls enter 2>&1");
+    assert_string_equal(output, "entered\nls: cannot open directory 'enter': Permission denied\n");
+    shell("cd /data && echo list/* && ! cat list/file 2>&1");
+    assert_string_equal(output, "list/file\ncat: list/file: Permission denied\n");
+    shell("cd /data && ! ls shut 2>&1; ! cat shut/file 2>&1");
+    assert_string_equal(output, "ls: cannot open directory 'shut': Permission denied\n"
+                                "cat: shut/file: Permission denied\n");
+    shell("stat -c %A /data/enter /data/list /data/shut | cut -c8-");
+    assert_string_equal(output, "--x\nr--\n---\n");
+}
+
+/* Free space that others make move would be a word from them. */
+static void no_mount_tells_the_space_of_the_hosts_disks(void **state)
+{
+    const char *const places[] = { "/", "/usr", disk_path };
+    unsigned told = 0;
+
+    (void)state;
+    BOX_NEEDS_ROOT();
+    renew(one | two);
+    shell("cut -d' ' -f5 /proc/self/mountinfo | xargs stat -f -c '%b %S %n'");
+    for (char *line = strtok(output, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        unsigned long long blocks, size;
+
+        assert_int_equal(sscanf(line, "%llu %llu", &blocks, &size), 2);
+        told++;
+        for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+            struct statvfs fs;
+
+            assert_int_equal(statvfs(places[i], &fs), 0);
+            if (blocks * size == (unsigned long long)fs.f_blocks * fs.f_frsize && blocks != 0)
+                fail_msg("as of the host's %s: %s", places[i], line);
+        }
+    }
+    assert_in_range(told, 8, 100);
 }
 
 static void what_cannot_be_given_is_named(void **state)
 {
     (void)state;
-    char list[256], point[128];
+    char nested[256], point[128];
 
     BOX_NEEDS_ROOT();
     assert_refused("x=/no/such/place", ENOENT, "x: '/no/such/place': No such file");
@@ -179,8 +234,8 @@ static void what_cannot_be_given_is_named(void **state)
     assert_refused("x=/", EXDEV, "x: ");
     snprintf(point, sizeof point, "%s/one/sub", disk_path);
     assert_int_equal(mount("below", point, "tmpfs", 0, "size=64k"), 0);
-    snprintf(list, sizeof list, "a=%s/one", disk_path);
-    int r = sandbox_host_data(box.host, list, &box_err);
+    snprintf(nested, sizeof nested, "a=%s/one", disk_path);
+    int r = sandbox_host_data(box.host, nested, &box_err);
     umount2(point, MNT_DETACH);
     assert_int_equal(r, -EXDEV);
     assert_non_null(strstr(box_err.msg, "one/sub is a mount of its own"));
@@ -193,6 +248,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_reads_and_does_nothing_else),
         cmocka_unit_test(locks_on_its_files_do_not_meet),
         cmocka_unit_test(a_file_that_comes_later_is_seen),
+        cmocka_unit_test(the_rights_of_the_directory_itself_count),
+        cmocka_unit_test(no_mount_tells_the_space_of_the_hosts_disks),
         cmocka_unit_test(what_cannot_be_given_is_named),
     };
 

@@ -1,5 +1,6 @@
 /* The limits hold from the first instruction on, each with the errno that a program expects. */
 #include <glob.h>
+#include <inttypes.h>
 
 #include "boxtest.h"
 
@@ -125,6 +126,185 @@ static void processes_are_limited_with_eagain(void **state)
     }
     assert_int_equal(use.pids, 1);
     assert_int_equal(box_shell(&b, "true", output, sizeof output), 0);
+    box_close(&b);
+}
+
+/* The one number in a file of the group of all sessions, wherever the controller is; 0: there is none. */
+static uint64_t of_all_sessions(const char *file)
+{
+    uint64_t value = 0;
+    char path[128];
+    glob_t found;
+
+    snprintf(path, sizeof path, "/sys/fs/cgroup{,/*,/*/*,/*/*/*}/holdcell-%u/s/%s", box_slot(),
+             file);
+    if (glob(path, GLOB_BRACE, NULL, &found) == 0) {
+        FILE *f = fopen(found.gl_pathv[0], "re");
+
+        assert_non_null(f);
+        if (fscanf(f, "%" SCNu64, &value) != 1)
+            value = UINT64_MAX; /* "max" */
+        fclose(f);
+    }
+    globfree(&found);
+    return value;
+}
+
+static void all_sessions_together_have_limits_in_the_kernel(void **state)
+{
+    (void)state;
+    const uint64_t none = UINT64_MAX;
+    struct sandbox_share in_force;
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ 320 << 20, 500 }, &in_force, &box_err));
+    assert_int_equal(in_force.memory, 320 << 20);
+    assert_int_equal(in_force.tasks, 500);
+    if (of_all_sessions("memory.max") != 0) {
+        assert_int_equal(of_all_sessions("memory.max"), 320 << 20);
+    } else { /* buffers of sockets have a counter of their own */
+        uint64_t sockets = of_all_sessions("memory.kmem.tcp.limit_in_bytes");
+
+        assert_int_equal(of_all_sessions("memory.limit_in_bytes"), 300 << 20);
+        assert_true(sockets == 20 << 20 || sockets == 0);
+    }
+    assert_int_equal(of_all_sessions("pids.max"), 500);
+    /* Never below what is used: that would kill. */
+    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ 1, none }, &in_force, &box_err));
+    assert_in_range(in_force.memory, 4096, 320 << 20);
+    assert_true(in_force.tasks == none);
+    assert_int_equal(box_shell(&b, "true", output, sizeof output) & 0x7f, 0);
+    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ none, none }, &in_force, &box_err));
+    assert_true(in_force.memory == none && in_force.tasks == none);
+    box_close(&b);
+}
+
+/* As when many sessions use what each of them may have. */
+static void a_limit_of_all_sessions_ends_a_process_and_its_session_is_told(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct launch_status_answer use = { 0 };
+    struct sandbox_share in_force;
+    struct box b;
+    struct box_run run;
+    char *const argv[] = { BOX_TEXT("tail"), BOX_TEXT("/dev/zero"), NULL };
+
+    BOX_NEEDS_ROOT();
+    l.memory_bytes = 256 << 20;
+    box_open(&b, &l);
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ 64 << 20, 500 }, &in_force, &box_err));
+    box_ok(sandbox_status(b.sandbox, 0, &use, &box_err)); /* arms it */
+    box_ok(box_start(&b, argv, &run));
+    struct pollfd p = { .fd = sandbox_oom_fd(b.sandbox), .events = sandbox_oom_events(b.sandbox) };
+    assert_int_equal(poll(&p, 1, BOX_TIMEOUT_MS), 1);
+    int status = box_finish(&b, &run, output, sizeof output);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    for (int left = BOX_TIMEOUT_MS; left > 0 && use.oom_kills == 0; left--) {
+        box_ok(sandbox_status(b.sandbox, 0, &use, &box_err));
+        poll(NULL, 0, 1);
+    }
+    assert_int_equal(use.oom_kills, 1);
+    assert_int_equal(use.memory_limit_bytes, 256 << 20);
+    assert_true(use.memory_peak_bytes <= 64 << 20); /* which tells whose limit it was */
+    assert_int_equal(box_shell(&b, "echo on", output, sizeof output), 0);
+    assert_string_equal(output, "on\n");
+    box_close(&b);
+}
+
+static void a_limit_of_all_sessions_refuses_forks(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    struct sandbox_share in_force;
+    struct box b;
+    struct box_run run;
+    char *const argv[] = { BOX_TEXT("sh"), BOX_TEXT("-c"),
+                           BOX_TEXT("i=0; while [ $i -lt 20 ]; do sleep 1000 >/dev/null 2>&1 & "
+                                    "i=$((i+1)); done"),
+                           NULL };
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, &l);
+    box_ok(
+        sandbox_host_share(b.host, &(struct sandbox_share){ UINT64_MAX, 12 }, &in_force, &box_err));
+    box_ok(box_start(&b, argv, &run));
+    box_finish(&b, &run, output, sizeof output);
+    assert_non_null(strstr(output, "fork"));
+    box_close(&b);
+}
+
+/* Bytes that the session's sockets hold, by the kernel's count: v1 has a counter, v2 a line. */
+static uint64_t of_sockets(void)
+{
+    char path[160], line[128];
+    uint64_t value = 0;
+    glob_t found;
+
+    snprintf(
+        path, sizeof path,
+        "/sys/fs/cgroup{,/*,/*/*,/*/*/*}/holdcell-%u/s/*/memory.{kmem.tcp.usage_in_bytes,stat}",
+        box_slot());
+    assert_int_equal(glob(path, GLOB_BRACE, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        FILE *f = fopen(found.gl_pathv[i], "re");
+        uint64_t one;
+
+        assert_non_null(f);
+        while (fgets(line, sizeof line, f) != NULL)
+            if ((sscanf(line, "sock %" SCNu64, &one) == 1 || sscanf(line, "%" SCNu64, &one) == 1) &&
+                one > value)
+                value = one;
+        fclose(f);
+    }
+    globfree(&found);
+    return value;
+}
+
+static void what_waits_in_sockets_is_the_sessions_and_has_a_bound(void **state)
+{
+    /* Nobody reads: some 40 MB by TCP, 20 by UDP. */
+    static const char script[] =
+        "import socket\n"
+        "held = []\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "for i in range(10):\n"
+        "    s = socket.create_connection(listener.getsockname())\n"
+        "    s.setblocking(False)\n"
+        "    held += [s, listener.accept()[0]]\n"
+        "    for j in range(64):\n"
+        "        try: s.send(bytes(65536))\n"
+        "        except BlockingIOError: break\n"
+        "for i in range(100):\n"
+        "    r, s = [socket.socket(type=socket.SOCK_DGRAM) for _ in range(2)]\n"
+        "    r.bind(('127.0.0.1', 0))\n"
+        "    s.connect(r.getsockname())\n"
+        "    held += [r, s]\n"
+        "    for j in range(8): s.send(bytes(32768))\n"
+        "print('full', flush=True)\n"
+        "import time; time.sleep(1000)\n";
+    struct launch_limits l = small();
+    struct box b;
+    struct box_run run;
+    char *const argv[] = { BOX_TEXT("python3"), BOX_TEXT("-c"), BOX_TEXT(script), NULL };
+    char word[5] = "";
+
+    (void)state;
+    BOX_NEEDS_ROOT();
+    l.memory_bytes = 64 << 20;
+    l.nofile = 1024;
+    box_open(&b, &l);
+    box_ok(box_start(&b, argv, &run));
+    assert_int_equal(read(run.log_fd, word, 4), 4);
+    assert_string_equal(word, "full");
+    uint64_t held = of_sockets();
+    assert_in_range(held, 4 << 20, 64 << 20);
+    box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
+    box_finish(&b, &run, output, sizeof output);
     box_close(&b);
 }
 
@@ -364,6 +544,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_memory_bomb_as_first_act_is_killed_at_the_limit),
         cmocka_unit_test(the_sum_over_children_is_limited_not_each),
         cmocka_unit_test(processes_are_limited_with_eagain),
+        cmocka_unit_test(all_sessions_together_have_limits_in_the_kernel),
+        cmocka_unit_test(a_limit_of_all_sessions_ends_a_process_and_its_session_is_told),
+        cmocka_unit_test(a_limit_of_all_sessions_refuses_forks),
+        cmocka_unit_test(what_waits_in_sockets_is_the_sessions_and_has_a_bound),
         cmocka_unit_test(full_file_systems_say_so_instead_of_killing),
         cmocka_unit_test(files_are_limited_in_number),
         cmocka_unit_test(a_sandbox_is_built_before_its_share_of_the_processor_counts),

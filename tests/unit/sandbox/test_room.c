@@ -81,6 +81,7 @@ static void the_limit_of_a_group_above_counts(void **state)
     nested_make(&n, CGPLACE_PIDS, "pids.max", 77);
     cgroup_base_room(&n.base, &room);
     assert_int_equal(room.tasks, 77);
+    assert_int_equal(room.tasks_total, 77);
     nested_remove(&n);
 }
 
@@ -103,6 +104,7 @@ static void the_least_of_group_and_host_is_what_is_left(void **state)
     assert_in_range(room.memory_total, 256 * MIB, UINT64_C(1) << 49); /* the host's */
     assert_in_range(room.memory, 1 * MIB, room.memory_total);
     assert_in_range(room.tasks, 100, 1 << 22);
+    assert_in_range(room.tasks_total, room.tasks + 1, 1 << 22);
     assert_in_range(room.files, 16, UINT64_MAX - 1);
     nested_remove(&n);
 }
@@ -127,10 +129,33 @@ static void open_descriptors_are_missing_from_what_is_left(void **state)
     nested_remove(&n);
 }
 
+static void so_do_the_tasks_of_all_sessions_but_not_as_a_size_of_the_host(void **state)
+{
+    struct cgroup_base *b;
+    struct cgroup_room before, after;
+    struct cgroup_share share = { UINT64_MAX, 33 }, got;
+    struct err e = { 0 };
+
+    (void)state;
+    if (cgroup_base_open(899, NULL, &b, &e) < 0)
+        fail_msg("%s", e.msg);
+    cgroup_base_room(b, &before);
+    assert_int_equal(cgroup_base_limit(b, &share, &e), 0);
+    cgroup_base_room(b, &after);
+    assert_int_equal(after.tasks, 33);
+    assert_int_equal(after.tasks_total, before.tasks_total);
+    assert_int_equal(after.memory_total, before.memory_total);
+    cgroup_base_share(b, &got);
+    assert_int_equal(got.tasks, 33);
+    assert_true(got.memory == UINT64_MAX);
+    cgroup_base_close(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_of_a_group_above_counts),
+        cmocka_unit_test(so_do_the_tasks_of_all_sessions_but_not_as_a_size_of_the_host),
         cmocka_unit_test(the_least_of_group_and_host_is_what_is_left),
         cmocka_unit_test(open_descriptors_are_missing_from_what_is_left),
     };

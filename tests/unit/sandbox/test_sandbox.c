@@ -160,6 +160,60 @@ static void a_kernelspec_folder_is_mounted_once_and_named_in_the_arguments(void 
     box_close(&b);
 }
 
+/* In /proc/net, whoever looks, and whatever this kernel has in it. */
+static void counters_of_the_hosts_network_are_shut(void **state)
+{
+    (void)state;
+    struct box b;
+    struct stat st;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_shell(
+        &b,
+        "cd /proc/net; for f in sockstat sockstat6 protocols softnet_stat ptype rt_acct "
+        "stat/rt_cache stat/arp_cache stat/nf_conntrack rt_cache; do cat $f 2>/dev/null && "
+        "echo $f is open; chmod 444 $f 2>/dev/null && echo $f can be changed; done; ls stat "
+        "2>/dev/null && echo stat can be listed; ls -l /proc/self/net /proc/thread-self/net | "
+        "grep -c -e '^[-d]------.* sockstat$' -e '^[-d]------.* protocols$' -e "
+        "'^d---------.* stat$'",
+        output, sizeof output);
+    assert_string_equal(output, "6\n"); /* both folders name those three */
+    assert_int_equal(box_shell(&b,
+                               "cd /proc/net && cat dev route unix tcp udp if_inet6 snmp netstat "
+                               ">/dev/null && grep -c . dev && ls dev_snmp6",
+                               output, sizeof output),
+                     0);
+    assert_string_equal(output, "3\nlo\n");
+    /* The host's own are as they were. */
+    assert_int_equal(stat("/proc/net/sockstat", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0444);
+    box_close(&b);
+}
+
+/* A word from another session would be a number that moves. */
+static void settings_hold_still(void **state)
+{
+    (void)state;
+    static const char look[] = "grep -ars '' /proc/sys --exclude=uuid --exclude=ns_last_pid; true";
+    static char before[1 << 18], after[1 << 18];
+    struct box b;
+    int fds[200];
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_shell(&b, look, before, sizeof before);
+    assert_true(strlen(before) > 1000 && strlen(before) < sizeof before - 1);
+    for (unsigned i = 0; i < 200; i++)
+        fds[i] = memfd_create("x", MFD_CLOEXEC);
+    sync();
+    box_shell(&b, look, after, sizeof after);
+    for (unsigned i = 0; i < 200; i++)
+        close(fds[i]);
+    assert_string_equal(before, after);
+    box_close(&b);
+}
+
 static void kill_ends_what_ignores_every_signal_and_daemonised(void **state)
 {
     (void)state;
@@ -318,6 +372,13 @@ static void a_limit_that_is_missing_is_refused(void **state)
     assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
     sandbox_limits_default(&limits);
     limits.nofile = 1U << 30;
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
+    /* Files that are memory, by one byte. */
+    sandbox_limits_default(&limits);
+    limits.home_bytes = limits.memory_bytes - limits.tmp_bytes - limits.shm_bytes + 1;
+    assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
+    assert_non_null(strstr(box_err.msg, "larger than the memory"));
+    limits.shm_bytes = UINT64_MAX;
     assert_int_equal(sandbox_create(b.host, 1, &limits, NULL, &s, &box_err), -EINVAL);
     assert_null(s);
     box_close(&b);
@@ -525,6 +586,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kernel_with_sockets_finds_them_in_their_order),
         cmocka_unit_test(a_foreign_kernel_has_a_run_folder_that_can_be_sealed),
         cmocka_unit_test(a_kernelspec_folder_is_mounted_once_and_named_in_the_arguments),
+        cmocka_unit_test(counters_of_the_hosts_network_are_shut),
+        cmocka_unit_test(settings_hold_still),
         cmocka_unit_test(kill_ends_what_ignores_every_signal_and_daemonised),
         cmocka_unit_test(a_session_whose_init_died_refuses_kernels),
         cmocka_unit_test(fifty_sessions_leave_nothing_behind),
