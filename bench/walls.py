@@ -128,7 +128,8 @@ def lives(contenders, rounds):
         cells = []
         for who in contenders:
             mid = statistics.median(took[who][what])
-            cells.append(f"{mid:.1f} ms, p99 {p99(took[who][what]):.1f}" + (f", ratio {mid / base:.2f}" if who is not contenders[0] else ""))
+            ratio = f", ratio {mid / base:.2f}" if who is not contenders[0] else ""
+            cells.append(f"{mid:.1f} ms, p99 {p99(took[who][what]):.1f}{ratio}")
         print(f"| {what} | " + " | ".join(cells) + " |")
 
 
