@@ -94,6 +94,7 @@ class Process:
         self.log_path = os.path.join(os.environ["UPSTREAM_LOGS"], f"server-{port}.log")
         with open(self.log_path, "ab") as log:
             log.write(f"--- {os.environ.get('PYTEST_CURRENT_TEST', '')}: {' '.join(argv + words)}\n".encode())
+            log.flush()         # before the server writes there
             self.mark = log.tell()
             self.child = subprocess.Popen(argv + words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         Process.alive.append(self)
