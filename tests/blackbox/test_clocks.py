@@ -14,7 +14,7 @@ from channels import Channels, Ended
 from server import BIN, SLOW, Server, descendants_of, read, wait_for
 from test_gateway_restart import Story, drain, follow, kill_gateway, reconnect
 
-LIMIT = 2               # seconds for a cell; a first one in a new kernel takes one on a busy machine
+LIMIT = int(2 * SLOW)   # seconds for a cell; a first one in a new kernel takes one on a busy machine
 LADDER = 10 * SLOW      # seconds after a limit in which whatever a cell does is over
 
 SWALLOW = """
