@@ -308,11 +308,6 @@ static const struct prologue_answer session_answers[] = {
     { "madvise", EINVAL, 1, { { 2, PROLOGUE_IN, MADV_COLD, MADV_PAGEOUT } } },
 };
 
-/* A program with sanitizers asks for no core file of its own before main(). */
-static const struct prologue_answer gateway_start_answers[] = {
-    LINGER(EPERM),
-};
-
 static const struct prologue_answer gateway_answers[] = {
     LINGER(EPERM),
     CORE_LIMIT,
@@ -360,8 +355,8 @@ static const struct profile profiles[] = {
       { COUNT(gateway_rules), COUNT(gateway_start_rules) },
       NULL,
       0,
-      gateway_start_answers,
-      COUNT(gateway_start_answers) },
+      gateway_answers,
+      COUNT(gateway_answers) },
     { "launcher",
       { "session.list", "init.list", "gateway.list", "launcher.list" },
       { common_rules, init_rules, daemon_rules },
