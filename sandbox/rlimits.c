@@ -26,7 +26,7 @@ static int set(const struct limit *l, struct err *e)
         return err_sys(e, errno, "read limit '%s'", l->name);
     want.rlim_max = lower(l->hard, now.rlim_max);
     want.rlim_cur = lower(l->soft, want.rlim_max);
-    /* Init's filter forbids that of core files to be set at all; its children have it from init. */
+    /* Init's filter lets nobody change that of core files; its children have it from init. */
     if (want.rlim_cur == now.rlim_cur && want.rlim_max == now.rlim_max)
         return 0;
     if (setrlimit(l->resource, &want) < 0)

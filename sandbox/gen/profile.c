@@ -247,18 +247,25 @@ static const uint32_t daemon_ioctls[] = {
 
 /* The limit of core files is 1, and must not become 0: at any other value than 1 a core_pattern
  * that is a pipe has the kernel start the host's program, as root of the host, for a crash inside.
- * EINVAL, for programs that guard secrets (libgcrypt's) take it for "cannot be set here" and go on,
- * and end themselves after EPERM. Reading it, prlimit64 without a new one, is allowed. */
-#define CORE_LIMIT                                                      \
-    { "setrlimit", EINVAL, 1, { { 0, PROLOGUE_IS, RLIMIT_CORE, 0 } } }, \
-    {                                                                   \
-        "prlimit64", EINVAL, 2,                                         \
-        {                                                               \
-            { 1, PROLOGUE_IS, RLIMIT_CORE, 0 },                         \
-            {                                                           \
-                2, PROLOGUE_GIVEN, 0, 0                                 \
-            }                                                           \
-        }                                                               \
+ * Not an error: who sets it wants no core file, and has none; programs with a sanitizer, and those
+ * that guard secrets, die of a refusal. Who asks for the old limit in the same call would read
+ * what nobody wrote, and gets one. Reading it, prlimit64 without a new one, is allowed. */
+#define CORE_LIMIT                                                 \
+    { "setrlimit", 0, 1, { { 0, PROLOGUE_IS, RLIMIT_CORE, 0 } } }, \
+        { "prlimit64",                                             \
+          EINVAL,                                                  \
+          3,                                                       \
+          { { 1, PROLOGUE_IS, RLIMIT_CORE, 0 },                    \
+            { 2, PROLOGUE_GIVEN, 0, 0 },                           \
+            { 3, PROLOGUE_GIVEN, 0, 0 } } },                       \
+    {                                                              \
+        "prlimit64", 0, 2,                                         \
+        {                                                          \
+            { 1, PROLOGUE_IS, RLIMIT_CORE, 0 },                    \
+            {                                                      \
+                2, PROLOGUE_GIVEN, 0, 0                            \
+            }                                                      \
+        }                                                          \
     }
 
 /* Options of sockets that keep memory which counts for no cgroup: net/core/sock.c has a limit for

@@ -14,7 +14,7 @@
  * PROLOGUE_GIVEN at all of a pointer. */
 enum prologue_look { PROLOGUE_IS, PROLOGUE_IN, PROLOGUE_GIVEN };
 
-enum { PROLOGUE_CONDITIONS = 2, PROLOGUE_MAX = 256 };
+enum { PROLOGUE_CONDITIONS = 3, PROLOGUE_MAX = 256 };
 
 struct prologue_answer {
     const char *call;
