@@ -69,7 +69,7 @@ def test_a_home_larger_than_the_memory_is_full_by_enospc_and_the_kernel_lives(on
 
 @pytest.mark.guest
 def test_a_session_sees_neither_device_nor_host_path(on_disk):
-    s = on_disk()
+    s = on_disk("--disk-mb", "50")              # what others gave back may not be there yet
     kid = s.start_kernel("python3")
     with Channels(s, kid) as c:
         table = eval(c.run("open('/proc/self/mountinfo').read()").result)

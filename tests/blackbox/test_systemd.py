@@ -172,6 +172,7 @@ class Installed(Unit):
         return self
 
 
+@pytest.mark.boot
 def test_the_unit_file_serves_reloads_outlives_a_full_memory_and_stops_clean():
     shutil.rmtree("/run/holdcell", ignore_errors=True)      # as after a boot
     u = Installed()
