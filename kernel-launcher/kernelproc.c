@@ -136,6 +136,7 @@ void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc 
         .signo = k->signo,
         .out_of_memory = killed_by_limit(s, k, now_ms),
         .requested = k->requested != 0,
+        .sandbox_ends = s->sandbox != NULL && sandbox_is_ending(s->sandbox),
         .memory_limit_bytes = use.memory_limit_bytes,
         .memory_peak_bytes = use.memory_peak_bytes,
     };

@@ -81,6 +81,7 @@ static const struct msg_field kernel_exited_fields[] = {
     I32(launch_kernel_exited, signo),
     U32_UPTO(launch_kernel_exited, out_of_memory, 1),
     U32_UPTO(launch_kernel_exited, requested, 1),
+    U32_UPTO(launch_kernel_exited, sandbox_ends, 1),
     U64(launch_kernel_exited, memory_limit_bytes),
     U64(launch_kernel_exited, memory_peak_bytes),
 };

@@ -240,6 +240,7 @@ struct launch_kernel_exited {
     int32_t signo;          /* 0 when it exited by itself */
     uint32_t out_of_memory; /* 1: the session's memory limit killed it */
     uint32_t requested;     /* 1: STOP or DEADLINE ended it */
+    uint32_t sandbox_ends;  /* 1: its init is dying, and took it along: SANDBOX_GONE follows */
     uint64_t memory_limit_bytes, memory_peak_bytes;
 };
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "err.h"
 #include "lastclose.h"
@@ -82,6 +83,25 @@ int sandbox_oom_fd(const struct sandbox *s)
 short sandbox_oom_events(const struct sandbox *s)
 {
     return cgroup_oom_events(s->cgroup);
+}
+
+/* Init waits in zap_pid_ns_processes() for all others, and is no zombie before: only its flags tell
+ * (proc(5): the 9th field of stat; PF_EXITING of include/linux/sched.h). */
+int sandbox_is_ending(const struct sandbox *s)
+{
+    enum { PF_EXITING = 4 };
+    char path[32], text[512];
+    unsigned flags;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)s->init_pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return 1; /* it is gone */
+    text[n] = '\0';
+    const char *end = strrchr(text, ')'); /* the name before may contain anything */
+    return end == NULL || sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1 ||
+           (flags & PF_EXITING) != 0;
 }
 
 int sandbox_tasks_fd(const struct sandbox *s)

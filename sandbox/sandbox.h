@@ -126,6 +126,9 @@ int sandbox_run_fd(const struct sandbox *s); /* O_PATH of the run folder; borrow
 int sandbox_take_init_fd(struct sandbox *s);
 int sandbox_init_pidfd(const struct sandbox *s); /* borrowed; readable when init ended */
 pid_t sandbox_init_pid(const struct sandbox *s); /* host pid; the launcher's child */
+/* 1: init was killed or ended. Its own exit is seen last, when the other processes of the session have been
+ * reaped. */
+int sandbox_is_ending(const struct sandbox *s);
 /* Borrowed. When it polls with sandbox_oom_events() (POLLIN with v1, POLLPRI with v2), ask
  * sandbox_status(): that tells the number of kills and re-arms it. With v1 the event comes when
  * memory runs out, a moment before the kill is counted: ask again when a kernel ends. */

@@ -17,6 +17,7 @@ enum {
     DRAIN_LOOK_MS = 15, /* between looks at what a dead kernel still said */
     DRAIN_QUIET = 3,    /* looks without news that end it */
     DRAIN_MAX_MS = 1000,
+    SANDBOX_END_MS = 10000, /* until a sandbox that ends is gone */
     ROOM_AGAIN_MS = 5000,
     SHUTDOWN_SAID_MS = 10000, /* a client's shutdown_request explains an exit within this time */
 };
@@ -189,6 +190,12 @@ static void drained(struct kernel *k)
     }
 }
 
+/* Why it ended is what is told of the sandbox, which comes after. */
+static int waits_for_sandbox(const struct kernel *k)
+{
+    return k->exit.sandbox_ends && k->death[0] == '\0' && now_of(k) - k->drain_ms < SANDBOX_END_MS;
+}
+
 static void drain(void *arg)
 {
     struct kernel *k = arg;
@@ -200,7 +207,8 @@ static void drain(void *arg)
     k->quiet =
         more || eventlog_end(k->log).seq != k->drain_seq || seen != k->drain_seq ? 0 : k->quiet + 1;
     k->drain_seq = eventlog_end(k->log).seq;
-    if (k->link == NULL || k->quiet >= DRAIN_QUIET || now_of(k) - k->drain_ms >= DRAIN_MAX_MS)
+    if (!waits_for_sandbox(k) &&
+        (k->link == NULL || k->quiet >= DRAIN_QUIET || now_of(k) - k->drain_ms >= DRAIN_MAX_MS))
         drained(k);
     else
         kernel_timer(k, more ? 0 : DRAIN_LOOK_MS, drain);

@@ -229,6 +229,12 @@ pid_t sandbox_init_pid(const struct sandbox *s)
     return s->init_pid;
 }
 
+int sandbox_is_ending(const struct sandbox *s)
+{
+    (void)s;
+    return fake.init_is_dying;
+}
+
 int sandbox_oom_fd(const struct sandbox *s)
 {
     return s->oom_fd;

@@ -36,6 +36,7 @@ struct sandbox_fake {
     int sealed;                                       /* calls of sandbox_seal */
     uint64_t kills;                                   /* oom counter of every session */
     uint64_t tasks_refused;                           /* likewise */
+    int init_is_dying;                                /* of all of them */
     unsigned indexes;                                 /* bit per index in use, of the first 32 */
     char spec_name[64], cwd[64], argv0[64], env0[64]; /* of the last start */
 };

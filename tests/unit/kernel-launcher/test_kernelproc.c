@@ -50,6 +50,21 @@ static void a_kernel_that_kills_itself_did_not_run_out_of_memory(void **state)
     assert_int_equal(a.exited.out_of_memory, 0);
 }
 
+static void a_kernel_that_init_takes_along_says_so(void **state)
+{
+    struct world *w = *state;
+
+    for (unsigned dying = 0; dying < 2; dying++) {
+        fake.init_is_dying = (int)dying;
+        world_start(w, world_create(w), 1, 1, "suicide");
+        world_fresh(&a);
+        world_next(w, &a);
+        assert_int_equal(a.head.verb, LAUNCH_KERNEL_EXITED);
+        assert_int_equal(a.exited.sandbox_ends, dying);
+    }
+    fake.init_is_dying = 0;
+}
+
 static void out_of_memory_is_told_before_the_exit_with_limit_and_peak(void **state)
 {
     struct world *w = *state;
@@ -166,6 +181,7 @@ int main(void)
         T(the_exit_of_a_kernel_is_told_with_its_code),
         T(the_exit_of_a_kernel_is_told_with_its_signal),
         T(a_kernel_that_kills_itself_did_not_run_out_of_memory),
+        T(a_kernel_that_init_takes_along_says_so),
         T(refused_tasks_are_told_once_a_second),
         T(out_of_memory_is_told_before_the_exit_with_limit_and_peak),
         T(the_limit_may_kill_a_child_and_the_kernel_lives),

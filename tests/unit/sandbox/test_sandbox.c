@@ -384,6 +384,34 @@ static void a_limit_that_is_missing_is_refused(void **state)
     box_close(&b);
 }
 
+/* Its own exit comes last: it waits for ours, which is not reaped here before the question. */
+static void an_init_that_is_killed_is_seen_by_the_death_of_a_kernel(void **state)
+{
+    (void)state;
+    char *const argv[] = { BOX_TEXT("sleep"), BOX_TEXT("1000"), NULL };
+    struct box b;
+    struct box_run run;
+    int status;
+
+    BOX_NEEDS_ROOT();
+    box_open(&b, NULL);
+    box_ok(box_start(&b, argv, &run));
+    assert_int_equal(sandbox_is_ending(b.sandbox), 0);
+    assert_int_equal(kill(run.kernel.pid, SIGKILL), 0);
+    box_finish(&b, &run, output, sizeof output);
+    assert_int_equal(sandbox_is_ending(b.sandbox), 0); /* it died alone */
+    box_ok(box_start(&b, argv, &run));
+    assert_int_equal(kill(sandbox_init_pid(b.sandbox), SIGKILL), 0);
+    assert_int_equal(waitpid(run.kernel.pid, &status, 0), run.kernel.pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(sandbox_is_ending(b.sandbox), 1);
+    close(run.log_fd);
+    close(run.kernel.pidfd);
+    if (run.kernel.run_fd >= 0)
+        close(run.kernel.run_fd);
+    box_close(&b);
+}
+
 static void an_init_that_dies_is_told_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -592,6 +620,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_session_whose_init_died_refuses_kernels),
         cmocka_unit_test(fifty_sessions_leave_nothing_behind),
         cmocka_unit_test(a_limit_that_is_missing_is_refused),
+        cmocka_unit_test(an_init_that_is_killed_is_seen_by_the_death_of_a_kernel),
         cmocka_unit_test(an_init_that_dies_is_told_and_leaves_nothing),
         cmocka_unit_test(without_an_outer_namespace_the_sandbox_is_the_same),
         cmocka_unit_test(running_out_of_descriptors_leaves_nothing),
