@@ -77,19 +77,34 @@ static void set_registers(pid_t pid, const struct user_regs_struct *regs)
         die("set registers");
 }
 
-/* The call goes where the process is: right behind the instruction of its present call. */
-static void go_back_to_instruction(pid_t pid, struct user_regs_struct *regs)
+static int is_behind_a_call(pid_t pid, const struct user_regs_struct *regs)
 {
     uint16_t code = 0;
     struct iovec to = { &code, sizeof code }, from = { (void *)(regs->rip - 2), sizeof code };
 
     if (process_vm_readv(pid, &to, 1, &from, 1, 0) != (ssize_t)sizeof code)
         die("read its code");
-    if (code != 0x050f) {
-        errno = EAGAIN;
-        die("it is in no system call");
+    return code == 0x050f;
+}
+
+/* Stops it in a system call: one that works at the moment is let go on, and looked at again. */
+static void stop_in_call(pid_t pid, struct user_regs_struct *ret)
+{
+    enum { TRIES = 10000 }; /* of 1 ms */
+
+    for (int i = 0; i < TRIES; i++) {
+        if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0 || next_stop(pid) == 0)
+            die("interrupt");
+        if (ptrace(PTRACE_GETREGS, pid, NULL, ret) < 0)
+            die("get registers");
+        if (is_behind_a_call(pid, ret))
+            return;
+        if (ptrace(PTRACE_CONT, pid, NULL, 0) < 0)
+            die("let go on");
+        usleep(1000);
     }
-    regs->rip -= 2;
+    errno = EAGAIN;
+    die("it is in no system call");
 }
 
 static int run(pid_t pid, unsigned long call, int argc, char **argv)
@@ -100,13 +115,10 @@ static int run(pid_t pid, unsigned long call, int argc, char **argv)
 
     if (ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACESYSGOOD) < 0)
         die("seize");
-    if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0 || next_stop(pid) == 0)
-        die("interrupt");
-    if (ptrace(PTRACE_GETREGS, pid, NULL, &before) < 0)
-        die("get registers");
+    stop_in_call(pid, &before);
     read_arguments(pid, before.rsp, argc, argv, args);
     regs = before;
-    go_back_to_instruction(pid, &regs);
+    regs.rip -= 2; /* the call goes where the process is: to the instruction of its present one */
     regs.orig_rax = (unsigned long)-1; /* the kernel restarts nothing */
     regs.rax = call;
     regs.rdi = args[0], regs.rsi = args[1], regs.rdx = args[2];
