@@ -32,14 +32,15 @@ static int kernel_can(void)
     return r == 0;
 }
 
-/* One byte, and with it a descriptor. Returns 0 or an errno. */
+/* One byte, and with it a descriptor. The byte is the first of a greeting (ZMTP 3.1, section 3.2): the library would hang up
+ * on others. Returns 0 or an errno. */
 static int send_descriptor(int fd)
 {
     union {
         char room[CMSG_SPACE(sizeof(int))];
         struct cmsghdr align;
     } control = { .room = { 0 } };
-    struct iovec iov = { (char[]){ 0 }, 1 };
+    struct iovec iov = { (uint8_t[]){ 0xff }, 1 };
     struct msghdr m = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
     };
@@ -61,6 +62,7 @@ static int listen_at(struct sockaddr_un *name)
     *name = (struct sockaddr_un){ .sun_family = AF_UNIX };
     snprintf(name->sun_path, sizeof name->sun_path, "/tmp/rights-%d-%u", (int)getpid(), ++number);
     assert_true(fd >= 0);
+    unlink(name->sun_path); /* of one that was killed */
     assert_int_equal(bind(fd, (struct sockaddr *)name, sizeof *name), 0);
     assert_int_equal(listen(fd, 8), 0);
     return fd;
