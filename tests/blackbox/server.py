@@ -220,9 +220,10 @@ class Server:
         m = re.search(r"--slot[= \0](\d+)", read(f"/proc/{launcher}/cmdline"))
         return int(m.group(1)) if m else None
 
-    def may_be_ours(self, mount):
-        """A launcher begins with a copy of what is mounted just then, disks of other tests among it."""
-        return not mount.split()[4].startswith(("/tmp/", "/var/tmp/")) or self.state in mount
+    def is_copied(self, mount):
+        """A launcher begins with a copy of what is mounted just then: directories of other tests among it."""
+        others = ("/tmp/holdcell-", "/var/tmp/holdcell-", "/tmp/pytest-of-")
+        return mount.split()[4].startswith(others) and self.dir not in mount
 
     def counters(self):
         """What must be back at the start when all sessions are gone."""
@@ -231,7 +232,7 @@ class Server:
             "processes": len(descendants_of(self.proc.pid)),
             "launcher_fds": len(os.listdir(f"/proc/{pids['launcher']}/fd")),
             "gateway_fds": len(os.listdir(f"/proc/{pids['gateway']}/fd")),
-            "launcher_mounts": sum(self.may_be_ours(line) for line in read(f"/proc/{pids['launcher']}/mountinfo").splitlines()),
+            "launcher_mounts": sum(not self.is_copied(line) for line in read(f"/proc/{pids['launcher']}/mountinfo").splitlines()),
             "cgroups": len(cgroups_of(self.slot())),
             "private_files": sum(len(f) + len(d) for _, d, f in os.walk(self.state)),
         }

@@ -176,8 +176,10 @@ static void all_sessions_together_have_limits_in_the_kernel(void **state)
     assert_int_equal(of_all_sessions("pids.max"), 500);
     /* Never below what is used: that would kill. It leaves no room for another process either. */
     box_ok(sandbox_status(b.sandbox, 0, &use, &box_err)); /* arms it */
-    box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ 1, none }, &in_force, &box_err));
-    assert_in_range(in_force.memory, 4096, 320 << 20);
+    /* Where use grows just then, the limit before stays. */
+    for (int left = 100; left > 0 && in_force.memory >= 160 << 20; left--)
+        box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ 1, none }, &in_force, &box_err));
+    assert_in_range(in_force.memory, 4096, 160 << 20);
     assert_true(in_force.tasks == none);
     box_ok(sandbox_host_share(b.host, &(struct sandbox_share){ none, none }, &in_force, &box_err));
     assert_true(in_force.memory == none && in_force.tasks == none);
@@ -216,7 +218,9 @@ static void a_limit_of_all_sessions_ends_a_process_and_its_session_is_told(void 
     }
     assert_int_equal(use.oom_kills, 1);
     assert_int_equal(use.memory_limit_bytes, 256 << 20);
-    assert_true(use.memory_peak_bytes <= 64 << 20); /* which tells whose limit it was */
+    /* Which tells whose limit it was. A charge is counted in the session before the group above refuses it (Linux 6.1,
+     * page_counter_try_charge), and it is of 64 pages at once (MEMCG_CHARGE_BATCH). */
+    assert_in_range(use.memory_peak_bytes, 32 << 20, (64 << 20) + 64 * 4096);
     assert_int_equal(box_shell(&b, "echo on", output, sizeof output), 0);
     assert_string_equal(output, "on\n");
     box_close(&b);
