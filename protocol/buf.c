@@ -55,15 +55,16 @@ size_t buf_len(const struct buf *b)
     return b->tail - b->head;
 }
 
-int buf_reserve(struct buf *b, size_t n)
+/* Room for n more bytes, and memory for spare ones behind them that are never content. */
+static int reserve(struct buf *b, size_t n, size_t spare)
 {
-    size_t used = buf_len(b);
+    size_t used = buf_len(b), room = n + spare;
 
     if (n > b->max || used > b->max - n)
         return -EMSGSIZE;
-    if (b->size - b->tail >= n && b->data != NULL)
+    if (b->size - b->tail >= room && b->data != NULL)
         return 0;
-    if (b->head > 0 && b->size - used >= n) {
+    if (b->head > 0 && b->size - used >= room) {
         memmove(b->data, b->data + b->head, used);
         b->head = 0;
         b->tail = used;
@@ -71,10 +72,10 @@ int buf_reserve(struct buf *b, size_t n)
     }
 
     size_t want = b->size > 0 ? b->size : 256;
-    while (want < used + n)
+    while (want < used + room)
         want *= 2;
     if (want > b->max)
-        want = used + n > b->max / 2 ? b->max : want;
+        want = used + n > b->max / 2 ? b->max + spare : want;
     if (want == 0)
         want = 1;
     uint8_t *data = malloc(want);
@@ -88,6 +89,11 @@ int buf_reserve(struct buf *b, size_t n)
     b->head = 0;
     b->tail = used;
     return 0;
+}
+
+int buf_reserve(struct buf *b, size_t n)
+{
+    return reserve(b, n, 0);
 }
 
 uint8_t *buf_tail(struct buf *b)
@@ -132,7 +138,8 @@ int buf_addf(struct buf *b, const char *fmt, ...)
     va_end(ap);
     if (n < 0)
         return -EINVAL;
-    int rc = buf_reserve(b, (size_t)n + 1); /* vsnprintf writes a NUL behind the text */
+    int rc = reserve(b, (size_t)n,
+                     1); /* vsnprintf writes a NUL behind the text: not content, so not bounded */
     if (rc < 0)
         return rc;
     va_start(ap, fmt);
