@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "../kernel-launcher/lockfile.h"
 #include "err.h"
 #include "hostids.h"
 #include "keepermsg.h"
+#include "lockfile.h"
 #include "rmtree.h"
 
 #define SLOT_TABLE "/run/holdcell/instances"

@@ -7,10 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../kernel-launcher/link.h"
 #include "err.h"
 #include "instance.h"
 #include "keepermsg.h"
+#include "launchlink.h"
 #include "log.h"
 #include "spawn.h"
 #include "supervise.h"

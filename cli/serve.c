@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../kernel-launcher/auditfile.h"
+#include "auditfile.h"
 #include "buf.h"
 #include "command.h"
 #include "datalist.h"
@@ -305,7 +305,7 @@ static int run(struct server *s)
         .instance = &s->instance,
         .keep = strcmp(s->options.on_exit, "keep") == 0,
     };
-    /* The token would be in it. One byte, not zero: see sandbox/rlimits.c; below 0 init
+    /* The token would be in it. One byte, not zero: see sandbox/self/rlimits.c; below 0 init
      * could not set that limit for the kernels. */
     const struct rlimit no_core = { 1, 1 };
     setrlimit(RLIMIT_CORE, &no_core);

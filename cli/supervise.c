@@ -14,13 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../kernel-launcher/link.h"
 #include "children.h"
 #include "err.h"
 #include "harden.h"
 #include "instance.h"
 #include "keepermsg.h"
 #include "launcherproc.h"
+#include "launchlink.h"
 #include "log.h"
 #include "reload.h"
 #include "spawn.h"

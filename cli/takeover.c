@@ -8,10 +8,10 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#include "../kernel-launcher/clock.h"
-#include "../kernel-launcher/link.h"
+#include "clock.h"
 #include "err.h"
 #include "keepermsg.h"
+#include "launchlink.h"
 
 enum { ANSWER_MS = 10000 };
 

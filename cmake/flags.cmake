@@ -5,7 +5,7 @@ target_compile_options(hc_flags INTERFACE
   -Wvla -Wimplicit-fallthrough -Wformat=2 -fstack-protector-strong -fno-omit-frame-pointer)
 target_compile_definitions(hc_flags INTERFACE _GNU_SOURCE)
 target_link_options(hc_flags INTERFACE -Wl,-z,relro,-z,now)
-# sandbox/walls.h: who may leave walls out builds for tests, and for nothing else.
+# sandbox/self/walls.h: who may leave walls out builds for tests, and for nothing else.
 if(HOLDCELL_TEST_WALLS)
   if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
     message(FATAL_ERROR "HOLDCELL_TEST_WALLS is for Debug builds: what can be told to leave its walls out is never shipped")

@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "err.h"
 #include "gatewaydrop.h"
-#include "link.h"
+#include "launchlink.h"
 
 enum {
     CLOSED_MS = 2000,           /* from the closed link to the exit */

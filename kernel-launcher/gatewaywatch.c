@@ -9,7 +9,7 @@
 #include "ending.h"
 #include "err.h"
 #include "launcher.h"
-#include "link.h"
+#include "launchlink.h"
 #include "log.h"
 #include "request.h"
 

@@ -12,7 +12,7 @@
 #include "keepermsg.h"
 #include "launcher.h"
 #include "launcher_setup.h"
-#include "link.h"
+#include "launchlink.h"
 #include "log.h"
 
 enum { PATIENCE_MS = 8000 /* with the gateway; the supervisor loses its own at 10 s */ };

@@ -14,7 +14,7 @@
 #include "launcher.h"
 #include "launcher_options.h"
 #include "launcher_setup.h"
-#include "link.h"
+#include "launchlink.h"
 #include "lockfile.h"
 #include "log.h"
 

@@ -14,7 +14,7 @@
 #include "gatewaywatch.h"
 #include "kernelproc.h"
 #include "kernelstart.h"
-#include "link.h"
+#include "launchlink.h"
 #include "log.h"
 #include "sandbox.h"
 

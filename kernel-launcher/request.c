@@ -11,7 +11,7 @@
 #include "homechoice.h"
 #include "kernelproc.h"
 #include "launcher.h"
-#include "link.h"
+#include "launchlink.h"
 #include "log.h"
 #include "namedpath.h"
 #include "sandbox.h"

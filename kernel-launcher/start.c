@@ -6,7 +6,7 @@
 #include "kernelspec.h"
 #include "kernelstart.h"
 #include "launcher.h"
-#include "link.h"
+#include "launchlink.h"
 #include "sandbox.h"
 #include "session.h"
 #include "startfds.h"

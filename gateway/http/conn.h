@@ -64,8 +64,8 @@ void conns_pulled(struct conns *all, size_t bytes);
 /* Calls fn for each; fn may end connections. */
 void conns_each(struct conns *all, void (*fn)(struct conn *c, void *arg), void *arg);
 
-/* Takes the connected, non-blocking socket. tls NULL: plain. NULL without memory, and the
- * socket is closed then. */
+/* Takes the connected, non-blocking socket. tls NULL: plain. NULL without memory, or when
+ * it refuses TCP_NODELAY; the socket is closed then. */
 struct conn *conn_new(struct conns *all, int fd, const struct tlscontext *tls,
                       const struct conn_limits *limits, const struct conn_ops *ops, void *arg);
 /* Another protocol goes on from here (an upgrade), within data() or outside. */

@@ -153,7 +153,7 @@ static void tell_disk(struct kernel *k, struct query *q)
 
 static void tell_files(struct kernel *k, struct query *q)
 {
-    enum { SOFT = 1024 }; /* sandbox/rlimits.c */
+    enum { SOFT = 1024 }; /* sandbox/self/rlimits.c */
     const uint32_t most = k->session->limits.nofile;
     char text[256];
 

@@ -48,7 +48,7 @@ def not_sanitized():
     with open(BIN, "rb") as f:
         sanitized = b"__asan_init" in f.read()
     if sanitized:
-        pytest.skip("a sanitizer traces its own program, which the walls would not let it (sandbox/harden.h)")
+        pytest.skip("a sanitizer traces its own program, which the walls would not let it (sandbox/self/harden.h)")
 
 
 def find(server, who):
@@ -212,7 +212,7 @@ def test_roots_daemons_make_no_block_device_and_hold_no_other_capability(victim,
 @pytest.mark.parametrize("program", ["holdcell", "holdcell-launcher", "holdcell-init"])
 def test_nothing_in_this_build_can_leave_a_wall_out(program):
     with open(os.path.join(os.path.dirname(BIN), program), "rb") as f:
-        assert b"HOLDCELL_TEST_WITHOUT" not in f.read()     # sandbox/walls.h: the build of the suite walls-off alone has it
+        assert b"HOLDCELL_TEST_WITHOUT" not in f.read()     # sandbox/self/walls.h: the build of the suite walls-off alone has it
 
 
 def test_sessions_weigh_less_than_who_serves_them(shared):

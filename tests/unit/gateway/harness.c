@@ -147,6 +147,11 @@ const char *harness_dir(const struct harness *h)
     return h->dir;
 }
 
+int harness_port(const struct harness *h)
+{
+    return h->port;
+}
+
 void harness_stop_begin(struct harness *h)
 {
     uint64_t one = 1;

@@ -19,6 +19,7 @@ void harness_stop(struct harness *h);
 /* Begins the stop and returns at once; harness_stop() waits. */
 void harness_stop_begin(struct harness *h);
 const char *harness_dir(const struct harness *h);
+int harness_port(const struct harness *h);
 
 #define DEADLINE_MS 10000
 

@@ -25,7 +25,7 @@
 #include "clock.h"
 #include "err.h"
 #include "launcher.h"
-#include "link.h"
+#include "launchlink.h"
 #include "sandbox_fake.h"
 #include "settings.h"
 

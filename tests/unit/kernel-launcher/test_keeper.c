@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "err.h"
 #include "keepermsg.h"
-#include "link.h"
+#include "launchlink.h"
 #include "world.h"
 
 enum { PATIENCE_MS = 20000 };

@@ -13,7 +13,7 @@
 
 #include "clock.h"
 #include "err.h"
-#include "link.h"
+#include "launchlink.h"
 #include "world.h"
 
 enum { REQUESTS = 5000, KNOWN = 8, ENDED_LEAST = 5, ANSWERED_LEAST = 500 };

@@ -20,7 +20,7 @@
 
 #include "clock.h"
 #include "err.h"
-#include "link.h"
+#include "launchlink.h"
 #include "sandbox.h"
 
 enum { PATIENCE_MS = 20000 };

@@ -1,4 +1,4 @@
-#include "link.h"
+#include "launchlink.h"
 
 #include <errno.h>
 #include <fcntl.h>

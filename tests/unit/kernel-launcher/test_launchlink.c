@@ -1,5 +1,5 @@
 /* The launcher's end of the socket: whole packets, bounded patience, no trust. */
-#include "link.h"
+#include "launchlink.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,13 @@
 /*
- * link - the launcher's end of the SEQPACKET socket to one gateway: whole packets
+ * launchlink - the launcher's end of the SEQPACKET socket to one gateway: whole packets
  * with descriptors, and a bounded queue for a reader that is slow. Never blocks.
  *
  * A link that broke (the gateway is gone, sent nonsense, or does not read) stays
  * broken: the owner asks link_broken() once per turn and ends that gateway. What a
  * gateway sent before it died is received first.
  */
-#ifndef HC_LINK_H
-#define HC_LINK_H
+#ifndef HC_LAUNCHLINK_H
+#define HC_LAUNCHLINK_H
 
 #include "launchmsg.h"
 
