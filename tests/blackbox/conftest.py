@@ -78,11 +78,11 @@ def kernel_path():
                 json.dump({"argv": argv, "display_name": name, "language": "none", **more}, f)
             return self
 
-        def add_scripted(self):
+        def add_scripted(self, name="scripted", argv=("{resource_dir}/scripted-kernel", "{connection_file}")):
             """tests/tools/scripted_kernel.c, a kernel that is no ipykernel."""
-            self.add("scripted", ["{resource_dir}/scripted-kernel", "{connection_file}"])
+            self.add(name, list(argv))
             shutil.copy(os.path.join(os.path.dirname(BIN), "..", "tests", "scripted-kernel"),
-                        os.path.join(top, "kernels", "scripted"))
+                        os.path.join(top, "kernels", name))
             return self
     os.chmod(top, 0o755)
     yield Specs()

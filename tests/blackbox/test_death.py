@@ -1,9 +1,11 @@
 """A kernel that dies is noticed, reported as what it was, and comes back under its id."""
 
+import datetime
 import os
 import signal
 
 import pytest
+import websocket
 
 from channels import Channels, Ended
 from server import descendants_of, read, wait_for
@@ -110,16 +112,106 @@ def test_a_kernel_that_cannot_live_is_given_up_and_removed(server_with, kernel_p
     s = server_with("--kernel-path", kernel_path.path)
     before = s.counters()
     r = s.request("POST", "/api/kernels", {"name": "false"})
-    assert r.status in (201, 500) and "not found" not in r.body.decode(), r
-    if r.status == 201:
-        kid = r.json()["id"]
-        wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404)
+    assert r.status == 201, r           # its process was started; what becomes of it is told by its states
+    kid = r.json()["id"]
+    wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404)
 
     def back():
         """counters no higher than before (a connection may have been closing then)"""
         now = s.counters()
         return all(now[k] <= before[k] for k in before)
     wait_for(back)
+
+
+# A kernel at first; every later process of it ends at once.
+DIES_LATER = ["sh", "-c", "test -e ~/died && exit 3; : >~/died; exec {resource_dir}/scripted-kernel {connection_file}"]
+PAUSES = [0, 0.5, 1, 2, 4]              # seconds before each start, as gateway/records/restarts.c has them
+
+
+def date_of(m):
+    """When the gateway says that this was."""
+    return datetime.datetime.fromisoformat(m["header"]["date"].replace("Z", "+00:00"))
+
+
+def states_until_the_end(c):
+    """(statuses that belong to no request, the close code)"""
+    try:
+        while True:
+            c.recv()
+    except Ended as e:
+        return [m for m in c.seen if m["header"]["msg_type"] == "status" and m["parent_header"] == {}
+                and m["content"]["execution_state"] in ("restarting", "dead")], e.args[0]
+
+
+def test_an_open_socket_sees_five_restarts_with_growing_pauses_and_one_dead(server_with, kernel_path):
+    kernel_path.add_scripted().add_scripted("dies", DIES_LATER)
+    s = server_with("--kernel-path", kernel_path.path)
+    kid, other = s.start_kernel("dies"), s.start_kernel("scripted")
+    with Channels(s, kid) as c, Channels(s, kid) as second, Channels(s, other) as bystander:
+        assert c.run("result 1").result == "1"
+        cell = c.start("exit 3")
+        for told, code in states_until_the_end(c), states_until_the_end(second):
+            assert [m["content"]["execution_state"] for m in told] == ["restarting"] * 5 + ["dead"]
+            assert code is None             # a close without a code: the client may ask again, and gets the 404
+            times = [date_of(m) for m in told]
+            for pause, before, after in zip(PAUSES, times, times[1:]):
+                # The dates have microseconds, the timers milliseconds.
+                assert (after - before).total_seconds() >= pause - 0.01, (pause, before, after)
+        assert {m["content"]["status"] for m in c.seen if m["header"]["msg_type"] == "execute_reply"
+                and m["parent_header"]["msg_id"] == cell} == {"error"}
+        assert s.request("GET", f"/api/kernels/{kid}").status == 404
+        with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+            Channels(s, kid)
+        assert refused.value.status_code == 404
+        assert bystander.run("result 2").result == "2"
+    assert s.log().count(f"event=kernel_died kernel={kid}") == 6
+    assert s.log().count(f"event=kernel_dead kernel={kid}") == 1
+
+
+# What a kernel says of the protocol, and how the refusal names it; version 4 sent a list of numbers.
+VERSIONS = {"list": ("[4,1]", "[4,1]"), "text": ('"4.1"', "4.1"), "newer": ('"6.0"', "6.0"), "nonsense": ('"five"', "five")}
+
+
+def refusal_of(named):
+    return f"the kernel speaks version {named} of the messaging protocol, not 5"
+
+
+@pytest.mark.parametrize("says, named", VERSIONS.values(), ids=VERSIONS)
+def test_a_kernel_of_another_protocol_version_is_refused_and_the_others_go_on(server_with, kernel_path, says, named):
+    kernel_path.add_scripted()
+    kernel_path.add_scripted("other", ["{resource_dir}/scripted-kernel", "{connection_file}", says])
+    s = server_with("--kernel-path", kernel_path.path)
+    bystander = s.start_kernel("scripted")
+    with Channels(s, bystander) as c:
+        assert c.run("result 1").result == "1"
+        kid = s.start_kernel("other")
+        wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404)
+        told = [x for x in s.log().splitlines() if f"event=kernel_dead kernel={kid}" in x]
+        assert len(told) == 1 and "level=error" in told[0] and f'reason="{refusal_of(named)}"' in told[0], told
+        assert f"event=kernel_died kernel={kid}" not in s.log(), "no start would make it better"
+        assert c.run("result 2").result == "2"
+        wait_for(lambda: not [p for p in descendants_of(s.process("launcher"))
+                              if read(f"/proc/{p}/cmdline").rstrip("\0").endswith("\0" + says)])
+
+
+def test_a_kernel_that_comes_back_with_another_protocol_version_ends_its_cells_with_the_reason(server_with, kernel_path):
+    kernel_path.add_scripted("turns", ["sh", "-c", "test -e ~/died && exec {resource_dir}/scripted-kernel {connection_file} '[4,1]'; "
+                                       ": >~/died; exec {resource_dir}/scripted-kernel {connection_file}"])
+    s = server_with("--kernel-path", kernel_path.path)
+    kid, other = s.start_kernel("turns"), s.start_kernel("turns")
+    with Channels(s, kid) as c, Channels(s, other) as bystander:
+        assert c.run("result 1").result == "1"
+        c.start("exit 3")
+        c.until(lambda m: m["header"]["msg_type"] == "status" and m["content"]["execution_state"] == "restarting")
+        held = c.start("result 2")
+        told, code = states_until_the_end(c)
+        assert [m["content"]["execution_state"] for m in told] == ["restarting", "dead"] and code is None
+        own = [m for m in c.seen if m["parent_header"].get("msg_id") == held]
+        replies = [m["content"] for m in own if m["header"]["msg_type"] == "execute_reply"]
+        assert [(r["status"], r["evalue"]) for r in replies] == [("error", refusal_of("[4,1]"))], own
+        assert refusal_of("[4,1]") in "".join(m["content"]["text"] for m in own if m["header"]["msg_type"] == "stream")
+        assert s.request("GET", f"/api/kernels/{kid}").status == 404
+        assert bystander.run("result 3").result == "3"
 
 
 @pytest.mark.guest

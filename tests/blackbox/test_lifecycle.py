@@ -107,6 +107,39 @@ def test_a_program_that_is_not_there_is_an_answer_and_no_kernel(server_with, ker
     wait_for(lambda: all(now <= before[k] for k, now in s.counters().items()))    # a connection closed meanwhile
 
 
+# --- restarts ------------------------------------------------------------------------------
+
+# Whether it ends by the interrupt before a restart, or only with its process.
+RUNNING = {"gives-way": "stale_0 = 1\nprint('in', flush=True)\nimport time; time.sleep(600)",
+           "stays": "stale_0 = 1\nprint('in', flush=True)\nimport time\nwhile True:\n    try:\n        time.sleep(600)\n"
+                    "    except KeyboardInterrupt:\n        pass"}
+
+
+@pytest.mark.parametrize("how", RUNNING)
+def test_what_was_asked_before_a_restart_is_never_run_by_the_new_kernel(shared, kernel, how):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c:
+        sent = [c.start(RUNNING[how])]
+        c.until(lambda m: m["header"]["msg_type"] == "stream")
+        sent += [c.start(f"stale_{i} = 1") for i in range(1, 21)]
+        asked = c.send("kernel_info_request", {}, "control")    # its answer: all before it is in the server's hands
+        c.until(lambda m: m["header"]["msg_type"] == "kernel_info_reply" and m["parent_header"]["msg_id"] == asked)
+        assert shared.restart(kid).status == 200
+        after = c.start("runs = globals().get('runs', 0) + 1\nprint('run', runs, flush=True)")
+        assert c.finish(after).status == "ok"
+        assert c.run("[n for n in dir() if n.startswith('stale_')], runs").result == "([], 1)"
+        for msg_id in [*sent, after]:
+            own = [m for m in c.seen if m["parent_header"].get("msg_id") == msg_id]
+            ends = [m["content"]["status"] for m in own if m["header"]["msg_type"] == "execute_reply"]
+            assert len(ends) == 1, ends
+            if msg_id in sent and (how == "stays" or msg_id == sent[0]):
+                assert ends[0] in ("error", "aborted"), "nobody ran it: no kernel, old or new"
+            states = [m["content"]["execution_state"] for m in own if m["header"]["msg_type"] == "status"]
+            assert states.count("idle") == 1 and states[-1] == "idle", states
+        assert "".join(m["content"]["text"] for m in c.seen if m["header"]["msg_type"] == "stream"
+                       and m["parent_header"].get("msg_id") == after) == "run 1\n"
+
+
 # --- interrupts ------------------------------------------------------------------------------
 
 def test_a_kernel_that_wants_a_message_gets_no_signal(server_with, kernel_path):

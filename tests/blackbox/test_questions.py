@@ -159,6 +159,26 @@ def test_a_kernel_of_an_old_zmtp_that_tells_no_handshake_is_asked_too(relayed):
         ask_and_answer(c)
 
 
+@pytest.mark.parametrize("name", ["python3", "scripted"])
+def test_an_interrupt_frees_a_cell_that_waits_for_an_answer(server_with, kernel_path, name):
+    first, more = {"python3": ("x = input('first')", "print(input('next'))"),
+                   "scripted": ("input first", "input next")}[name]
+    s = server_with("--kernel-path", kernel_path.add_scripted().path)
+    kid = s.start_kernel(name)
+    with Channels(s, kid) as c:
+        for _ in range(3):
+            cell = c.start(first, allow_stdin=True)
+            c.until(lambda m: m["header"]["msg_type"] == "input_request" and m["parent_header"]["msg_id"] == cell)
+            s.wait_state(kid, "busy")
+            assert s.interrupt(kid) == 204
+            run = c.finish(cell)
+            assert (run.status, run.ename) == ("error", "KeyboardInterrupt"), run.reply
+            assert run.of("input_request") == [], "a cell that ended asks nothing"
+            run = c.run(more, answer="typed")
+            assert (run.status, run.text) == ("ok", "typed\n"), (run.reply, run.text)
+            assert [m["content"]["prompt"] for m in run.of("input_request")] == ["next"]
+
+
 @pytest.mark.full
 def test_a_kernel_that_never_takes_the_stdin_connection_gets_no_cell_that_may_ask(relayed):
     s, kid = relayed("never")

@@ -3,7 +3,9 @@
  * what the lines of the cell say. A foreign kernel for the launcher's tests (it
  * binds in its run folder) and a kernel that costs nothing for measurements.
  *
- *   scripted-kernel CONNECTION_FILE
+ *   scripted-kernel CONNECTION_FILE [VERSION]
+ *
+ * VERSION: JSON of what it says to be its version of the protocol, "5.3" if not given.
  *
  * Lines of a cell: print TEXT | stderr TEXT | result TEXT | error NAME | sleep MS |
  * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed) |
@@ -28,6 +30,7 @@ struct kernel {
     zsock_t *shell, *control, *stdin_, *iopub, *hb; /* owned */
     struct jmsg_key *key;                           /* owned */
     char session[40];
+    json_t *version; /* owned */
     unsigned count, executed;
     int ending;
 };
@@ -265,8 +268,8 @@ static void serve(struct kernel *k, zsock_t *from)
         execute(k, m.routing[0], m.header, code);
     } else if (type != NULL && strcmp(type, "kernel_info_request") == 0) {
         send_message(k, from, m.routing[0], "kernel_info_reply", m.header,
-                     json_pack("{s:s, s:s, s:s, s:s, s:s, s:[], s:{s:s, s:s, s:s, s:s}}", "status",
-                               "ok", "protocol_version", "5.3", "implementation", "scripted",
+                     json_pack("{s:s, s:O, s:s, s:s, s:s, s:[], s:{s:s, s:s, s:s, s:s}}", "status",
+                               "ok", "protocol_version", k->version, "implementation", "scripted",
                                "implementation_version", "1", "banner", "scripted", "help_links",
                                "language_info", "name", "scripted", "version", "1", "mimetype",
                                "text/plain", "file_extension", ".txt"),
@@ -285,7 +288,7 @@ static void serve(struct kernel *k, zsock_t *from)
     zmsg_destroy(&in);
 }
 
-static struct kernel *start(const char *path)
+static struct kernel *start(const char *path, const char *version)
 {
     struct kernel *k = xcalloc(1, sizeof *k);
     json_error_t je;
@@ -312,13 +315,18 @@ static struct kernel *start(const char *path)
     k->iopub = bind_to(ZMQ_PUB, prefix, p[3]);
     k->hb = bind_to(ZMQ_REP, prefix, p[4]);
     json_decref(cf);
+    k->version = json_loads(version, JSON_DECODE_ANY, &je);
+    if (k->version == NULL) {
+        fprintf(stderr, "%s: %s\n", version, je.text);
+        exit(2);
+    }
     return k;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: scripted-kernel CONNECTION_FILE\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: scripted-kernel CONNECTION_FILE [VERSION]\n");
         return 2;
     }
     zsys_handler_set(NULL);
@@ -326,7 +334,7 @@ int main(int argc, char **argv)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads */
-    struct kernel *k = start(argv[1]);
+    struct kernel *k = start(argv[1], argc == 3 ? argv[2] : "\"5.3\"");
     zpoller_t *poller = zpoller_new(k->control, k->shell, k->hb, NULL);
 
     publish_state(k, "starting", VIEW_STR("{}"));
@@ -349,6 +357,7 @@ int main(int argc, char **argv)
     zsock_destroy(&k->iopub);
     zsock_destroy(&k->hb);
     jmsg_key_free(k->key);
+    json_decref(k->version);
     free(k);
     return 0;
 }
