@@ -50,7 +50,7 @@ def main():
             while server.poll() is None and not answers(url, token) and time.monotonic() < deadline:
                 time.sleep(0.1)
             if server.poll() is None and answers(url, token):
-                attack = subprocess.Popen([sys.executable, os.path.join(HERE, "attack.py"), "--url", url, "--ipc", "--mem-mb", "512", "--server-log", o.log] + LIMITS + words,
+                attack = subprocess.Popen([sys.executable, os.path.join(HERE, "attack.py"), "--url", url, "--ipc", "--mem-mb", "512", "--server-log", o.log, "--server-pid", str(server.pid)] + LIMITS + words,
                                           env={**os.environ, "HC_TOKEN": token})
                 status = attack.wait()
             else:

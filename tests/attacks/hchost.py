@@ -188,6 +188,64 @@ class Host:
         return None
 
     @staticmethod
+    def holders(port):
+        "pids of the processes which hold the listening socket of a TCP port of this host"
+        inodes = set()
+        for f in ("/proc/net/tcp", "/proc/net/tcp6"):
+            for ln in rd(f).decode().splitlines()[1:]:
+                w = ln.split()
+                if w[3] == "0A" and int(w[1].rsplit(":", 1)[1], 16) == port:
+                    inodes.add("socket:[%s]" % w[9])
+        out = []
+        for p in os.listdir("/proc"):
+            if p.isdigit():
+                try:
+                    if any(os.readlink("/proc/%s/fd/%s" % (p, fd)) in inodes for fd in os.listdir("/proc/%s/fd" % p)):
+                        out.append(int(p))
+                except OSError:
+                    pass
+        return out
+
+    @staticmethod
+    def stat(pid):
+        "(state, parent, start time) of a process, None when it is gone"
+        w = rd("/proc/%d/stat" % pid).rsplit(b")", 1)[-1].split()
+        return (w[0].decode(), int(w[1]), int(w[19])) if len(w) > 19 else None
+
+    def server_pid(self, port):
+        "the topmost of the processes which hold the listening socket"
+        have = self.holders(port)
+        top = [p for p in have if self.stat(p) and self.stat(p)[1] not in have]
+        return top[0] if len(top) == 1 else None
+
+    def server(self, pid):
+        """name -> (pid, start time) of the processes a server consists of: the one of this pid, and with holdcell its
+        launcher and its gateway. Dead ones are not in it; pid and start time together are one process for ever."""
+        kin = {}
+        for p in os.listdir("/proc"):
+            st = self.stat(int(p)) if p.isdigit() else None
+            if st:
+                kin.setdefault(st[1], []).append(int(p))
+        out = {}; todo = [(pid, "server")]
+        while todo:
+            p, name = todo.pop(); st = self.stat(p)
+            if not st or st[0] in "ZX":
+                continue
+            out[name] = (p, st[2])
+            for k in kin.get(p, []):
+                w = rd("/proc/%d/cmdline" % k).split(b"\0"); base = os.path.basename(w[0])
+                try:                                       # a kernel may call itself anything, in its own namespace
+                    if os.readlink("/proc/%d/ns/pid" % k) != os.readlink("/proc/%d/ns/pid" % pid):
+                        continue
+                except OSError:
+                    continue
+                if base == b"holdcell-launcher" and name == "server":
+                    todo.append((k, "launcher"))
+                elif base == b"holdcell" and w[1:2] == [b"gateway"]:
+                    todo.append((k, "gateway"))
+        return out
+
+    @staticmethod
     def addrs():
         "addresses of this host which are not loopback"
         out = []

@@ -1,6 +1,7 @@
 """Starts and stops the real `holdcell serve`, and counts what it leaves behind."""
 
 import ctypes
+import glob
 import http.client
 import json
 import os
@@ -97,6 +98,27 @@ def cgroups_of(slot):
                 out.append(top)
             dirs[:] = [d for d in dirs if len(top) - len(root) < 200]
     return sorted(out)
+
+
+ID_BASE, ID_BLOCK = 0x70000000, 0x10000     # protocol/hostids.h
+
+
+def uids_of_slot(slot):
+    """Processes anywhere on the host that run under one of the instance's ids."""
+    ids = range(ID_BASE + slot * ID_BLOCK, ID_BASE + (slot + 1) * ID_BLOCK)
+    return [int(pid) for pid in os.listdir("/proc")
+            if pid.isdigit() and int(status_of(pid).get("Uid", "0").split()[0]) in ids]
+
+
+def links_of(pid):
+    """What each descriptor of the process leads to."""
+    links = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            pass                                # closed meanwhile
+    return links
 
 
 V2_ROOT = "/sys/fs/cgroup"      # where cgroup2 is mounted when it is alone
@@ -225,6 +247,10 @@ class Server:
         others = ("/tmp/holdcell-", "/var/tmp/holdcell-", "/tmp/pytest-of-")
         return mount.split()[4].startswith(others) and self.dir not in mount
 
+    def loops(self):
+        """Loop devices over files of this server: homes and workspaces on disk."""
+        return [f for f in glob.glob("/sys/block/loop*/loop/backing_file") if read(f).startswith((self.state, self.dir))]
+
     def counters(self):
         """What must be back at the start when all sessions are gone."""
         pids = {n: self.process(n) for n in ("launcher", "gateway")}
@@ -234,6 +260,12 @@ class Server:
             "gateway_fds": len(os.listdir(f"/proc/{pids['gateway']}/fd")),
             "launcher_mounts": sum(not self.is_copied(line) for line in read(f"/proc/{pids['launcher']}/mountinfo").splitlines()),
             "cgroups": len(cgroups_of(self.slot())),
+            "host_mounts": sum(self.dir in line or self.state in line for line in read("/proc/self/mountinfo").splitlines()),
+            "loops": len(self.loops()),
+            # The gateway's, and by the range the session's own ids: whose process is gone gives its ids back.
+            "ids": len(uids_of_slot(self.slot())),
+            # Event logs beyond memory, in files without a name.
+            "spool_files": sum(link.startswith(self.state) and link.endswith(" (deleted)") for link in links_of(pids["gateway"])),
             "private_files": sum(len(f) + len(d) for _, d, f in os.walk(self.state)),
         }
 

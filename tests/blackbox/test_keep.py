@@ -11,8 +11,8 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, wait_for
-from test_supervision import alive, uids_of_slot
+from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, uids_of_slot, wait_for
+from test_supervision import alive
 
 GAP = "output from meanwhile may be missing"
 

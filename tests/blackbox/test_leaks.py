@@ -1,5 +1,6 @@
 """Sessions leave nothing behind, however they end."""
 
+import collections
 import os
 import random
 import signal
@@ -21,8 +22,8 @@ def drop_everything(s):
 
 
 def lives(s, count, kill):
-    """count sessions; in half of them something is killed with -9 midway."""
-    rng = random.Random(7)
+    """count sessions; in half of them something is killed with -9 midway. How many, by what was killed."""
+    rng, killed = random.Random(7), collections.Counter()
     for i in range(count):
         kid = s.start_kernel("python3")
         victim = rng.choice(["kernel", "gateway", "launcher"]) if kill and i % 2 else None
@@ -34,10 +35,12 @@ def lives(s, count, kill):
         if pid:
             old = pid
             os.kill(pid, signal.SIGKILL)
+            killed[victim] += 1
             if victim != "kernel":
                 s.wait_next(victim, old)
         assert s.delete_kernel(kid) in (204, 404)
     drop_everything(s)
+    return killed
 
 
 @pytest.mark.parametrize("count, kill", [
@@ -50,7 +53,10 @@ def test_sessions_leave_processes_descriptors_cgroups_mounts_and_folders_as_befo
     lives(s, 2, False)                      # what is made once is made now
     wait_for(lambda: s.process("gateway") and s.process("launcher"))
     before = s.counters()
-    lives(s, count, kill)
+    killed = lives(s, count, kill)
+    print(f"{count} sessions, killed: {dict(killed)}")
+    assert sum(killed.values()) == (count // 2 if kill else 0)
+    assert count < 100 or all(killed[what] > count // 10 for what in ("kernel", "gateway", "launcher"))
 
     def back():
         now = s.counters()

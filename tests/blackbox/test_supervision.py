@@ -12,11 +12,10 @@ import threading
 
 import pytest
 
-from server import (BIN, Server, cgroup_roots, cgroups_of, children_of, descendants_of, free_port, read, status_of,
-                    wait_for)
+from server import (BIN, ID_BASE, Server, cgroup_roots, cgroups_of, children_of, descendants_of, free_port, read,
+                    status_of, uids_of_slot, wait_for)
 
 TOOLS = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests")
-ID_BASE = 0x70000000
 
 CREATE = "create"
 KERNEL = "start python3 1 1 fds {python} -P -m holdcell_kernel -f {{connection_file}}"
@@ -97,17 +96,6 @@ def slot_is_free(slot):
         except BlockingIOError:
             return False
         return True
-
-
-def uids_of_slot(slot):
-    """Processes anywhere on the host that run under one of the instance's ids."""
-    low, high = ID_BASE + slot * 0x10000, ID_BASE + slot * 0x10000 + 0xffff
-    out = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        uid = status_of(pid).get("Uid", "0").split()[0]
-        if low <= int(uid) <= high:
-            out.append(int(pid))
-    return out
 
 
 def assert_nothing_left(slot, pids):

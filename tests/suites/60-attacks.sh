@@ -1,4 +1,4 @@
-# what: hostile cells against a session's walls: the whole battery
+# what: hostile cells against a session's walls: the whole battery; and that it sees when a process of the server dies
 # tier: quick
 # timeout: 1500
 # beside: quick
@@ -41,4 +41,12 @@ lane attacks-deadlines --only TM03,TM05 --cell-timeout 2 --stdin-timeout 2 \
     --server=--cell-timeout --server=2 --server=--stdin-timeout --server=2
 next
 next
+
+# The battery's own proof: a gateway, launcher or supervisor that dies in a case makes it BROKEN.
+"$python" tests/attacks/battery.py --bin "$HOLDCELL_BIN" --log "$LOGS/server-control.log" --json "$LOGS/attacks-control.json" \
+    --cases tests/attacks/control/cases
+while read -r id verdict; do
+    echo "control $id: $verdict"
+    case $verdict in right) p=$((p + 1)) ;; *) f=$((f + 1)) ;; esac
+done < <(/usr/bin/python3 tests/attacks/control/verdicts.py "$LOGS/attacks-control.json")
 counts "$p" "$f" "$s"
