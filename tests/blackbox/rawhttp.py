@@ -84,7 +84,8 @@ def frame(payload, first=0x81, mask=b"\1\2\3\4"):
     return bytes([first]) + size + mask + bytes(b ^ mask[i & 3] for i, b in enumerate(payload))
 
 
-def upgrade(server, kid, sid="raw"):
+def upgrade(server, kid, sid="raw", protocol=None):
     return request(server, "GET", f"/api/kernels/{kid}/channels?session_id={sid}",
                    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                   + (f"Sec-WebSocket-Protocol: {protocol}\r\n" if protocol else "") +
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")

@@ -8,7 +8,7 @@ import pytest
 import websocket
 
 from channels import Channels, Ended
-from server import descendants_of, read, wait_for
+from server import SLOW, descendants_of, read, wait_for
 
 
 def death_of(c, code):
@@ -253,15 +253,23 @@ def test_kill_9_of_the_gateway_keeps_kernels_and_variables(server_with):
 @pytest.mark.guest
 def test_kill_9_of_the_launcher_ends_every_sandbox_and_a_new_one_serves(server_with):
     s = server_with()
-    kid = s.start_kernel("python3")
-    with Channels(s, kid) as c:
-        c.run("1")
-    below = descendants_of(s.process("launcher"))
-    old = s.process("launcher")
-    os.kill(old, signal.SIGKILL)
-    wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in below))
+    held, busy = s.start_kernel("python3"), s.start_kernel("python3")
+    with Channels(s, held) as c, Channels(s, busy) as d:
+        c.run("import subprocess\nchild = subprocess.Popen(['sleep', '98764'], start_new_session=True)")
+        d.start("print('in', flush=True)\nwhile True: pass")
+        d.until(lambda m: m["header"]["msg_type"] == "stream")
+        below = descendants_of(s.process("launcher"))
+        assert len([p for p in below if "98764" in read(f"/proc/{p}/cmdline")]) == 1 and len(s.kernels()) == 2
+        old = s.process("launcher")
+        os.kill(old, signal.SIGKILL)
+        # The bound is part of what is promised: no program of a tenant outlives who watches it.
+        wait_for(lambda: not any(os.path.exists(f"/proc/{p}") for p in below), 3 * SLOW)
+        for socket in c, d:
+            with pytest.raises(Ended):
+                while True:
+                    socket.recv()
     s.wait_next("launcher", old)
-    assert s.kernel(kid) is None
+    assert s.kernel(held) is None and s.kernel(busy) is None
     new = s.start_kernel("python3")
     with Channels(s, new) as c:
         assert c.run("4").result == "4"

@@ -321,3 +321,52 @@ def test_a_new_certificate_is_taken_at_sighup_and_a_broken_one_is_not(server_wit
         os.kill(s.process("gateway"), signal.SIGKILL)
         wait_for(s.answers)
         assert serial(s, s.tls) == old
+
+
+def is_let_in(s, context, session=None):
+    """Whether a request with that certificate is answered; what the client has for a resumption of it."""
+    raw = socket.create_connection(("127.0.0.1", s.port), timeout=20)
+    try:
+        with context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as c:
+            c.sendall(request(s, "GET", "/api"))
+            return c.session if c.recv(100).startswith(b"HTTP/1.1 200 ") else None      # TLS 1.3 tells it only here
+    except (ssl.SSLError, ConnectionError):
+        return None
+
+
+def test_a_new_client_authority_is_taken_at_sighup_and_a_broken_one_is_not(server_with, ca, pair, tmp_path):
+    here = str(tmp_path / "clients.pem")
+    first, second = Authority(tmp_path, "first"), Authority(tmp_path, "second")
+
+    def put(text):
+        with open(here + ".new", "w") as f:
+            f.write(text)
+        os.rename(here + ".new", here)
+    put(read(first.cert))
+    old, new = ca.client(first.issue("old")), ca.client(second.issue("new"))
+    old_1_2 = ca.client(first.issue("older"))
+    old_1_2.maximum_version = ssl.TLSVersion.TLSv1_2
+    s = server_with(*options(pair, "--tls-client-ca", here), tls=old)
+    session = is_let_in(s, old_1_2)
+    assert session and is_let_in(s, old) and not is_let_in(s, new)
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        assert c.run("x = 5").status == "ok"
+        put(read(second.cert))
+        hang_up(s, "settings_taken")
+        assert is_let_in(s, new) and not is_let_in(s, old)
+        assert not is_let_in(s, old_1_2) and not is_let_in(s, old_1_2, session), "nor by what it kept from before"
+        assert c.run("x").result == "5"             # a connection of before goes on
+        s.tls = new
+        for broken in ("", "no certificate\n", read(first.cert)[:200], read(first.cert).replace("M", "N", 5)):
+            put(broken)
+            hang_up(s, "reload_refused")
+            assert is_let_in(s, new) and not is_let_in(s, old), broken
+            assert not is_let_in(s, ca.client()), "a client without a certificate"
+        assert "--tls-client-ca" in [x for x in s.log().splitlines() if "event=reload_refused" in x][-1]
+        os.unlink(here)
+        hang_up(s, "reload_refused")
+        assert is_let_in(s, new) and not is_let_in(s, old)
+        put(read(first.cert) + read(second.cert))
+        hang_up(s, "settings_taken")
+        assert is_let_in(s, new) and is_let_in(s, old)

@@ -10,11 +10,15 @@ from rawhttp import Raw, frame, upgrade
 from server import wait_for
 
 
-def open_raw(s, kid, sid="raw", extra=b""):
+V1 = "v1.kernel.websocket.jupyter.org"
+
+
+def open_raw(s, kid, sid="raw", extra=b"", protocol=None):
     c = Raw(s, 60)
-    c.send(upgrade(s, kid, sid) + extra)
+    c.send(upgrade(s, kid, sid, protocol) + extra)
     status, headers, _ = c.answer()
     assert status == 101 and headers["connection"] == "Upgrade"
+    assert headers.get("sec-websocket-protocol") == protocol
     return c
 
 
@@ -103,6 +107,91 @@ def test_garbage_messages_do_not_end_the_socket(shared, kernel):
     c.close()
 
 
+def v1_parts(kind, content, msg_id=None):
+    header = {"msg_id": msg_id or uuid.uuid4().hex, "msg_type": kind, "session": "raw", "username": "t", "version": "5.4"}
+    return [b"shell", json.dumps(header).encode(), b"{}", b"{}", content]
+
+
+def v1_message(offsets, parts, count=None):
+    """A payload of v1.kernel.websocket.jupyter.org with these offsets, which need not be true."""
+    return struct.pack(f"<{1 + len(offsets)}Q", len(offsets) if count is None else count, *offsets) + b"".join(parts)
+
+
+def v1_offsets(parts):
+    at = [8 * (len(parts) + 2)]
+    for part in parts:
+        at.append(at[-1] + len(part))
+    return at
+
+
+def v1_received(c):
+    """(channel, header, content) of the next message."""
+    while True:
+        op, payload = read_frame(c)
+        assert op != 8, payload
+        if op == 2:
+            break
+    n = struct.unpack_from("<Q", payload)[0]
+    at = struct.unpack_from(f"<{n}Q", payload, 8)
+    parts = [payload[a:b] for a, b in zip(at, at[1:])]
+    return parts[0].decode(), json.loads(parts[1]), parts[4]
+
+
+def v1_result(c, code):
+    """What a cell on that socket gives."""
+    parts = v1_parts("execute_request", json.dumps({"code": code, "silent": False}).encode())
+    c.send(frame(v1_message(v1_offsets(parts), parts), 0x82))
+    while True:
+        _, header, content = v1_received(c)
+        if header["msg_type"] == "execute_result":
+            return json.loads(content)["data"]["text/plain"]
+
+
+def false_v1_messages():
+    parts = v1_parts("execute_request", b'{"code": "never = 1", "silent": false}')
+    true = v1_offsets(parts)
+    whole = v1_message(true, parts)
+    for count in (0, 1, 2, 5, 7, 1 << 20, 1 << 32, 1 << 60, (1 << 60) + 6, 1 << 61, (1 << 61) + 6, (1 << 63) + 6, (1 << 64) - 1):
+        yield f"count {count}", v1_message(true, parts, count)
+    yield "descending", v1_message(true[::-1], parts)
+    for i in range(len(true)):
+        for other in (0, 7, 1 << 31, 1 << 32, 1 << 60, 1 << 63, (1 << 64) - 1, len(whole) + 1):
+            yield f"offset {i} is {other}", v1_message(true[:i] + [other] + true[i + 1:], parts)
+        if i:
+            yield f"offset {i} before the one before", v1_message(true[:i] + [true[i - 1] - 1] + true[i + 1:], parts)
+    for n in range(8 * 8):
+        yield f"cut after {n}", whole[:n]
+
+
+def test_false_offsets_of_v1_are_dropped_each_for_itself_and_the_next_cell_runs(shared, kernel):
+    kid = kernel("python3")
+    c = open_raw(shared, kid, protocol=V1)
+    assert v1_result(c, "1 + 1") == "2"
+    tries = 0
+    for name, payload in false_v1_messages():
+        c.send(frame(payload, 0x82))
+        tries += 1
+        if tries % 16 == 0:
+            assert v1_result(c, f"{tries} + 0") == str(tries), name
+    assert tries > 100 and v1_result(c, "'never' in globals()") == "False"
+    c.close()
+
+
+def test_what_is_nested_a_hundred_deep_reaches_a_v1_client_byte_for_byte(server_with, kernel_path):
+    s = server_with("--kernel-path", kernel_path.add_scripted().path)
+    c = open_raw(s, s.start_kernel("scripted"), protocol=V1)
+    deep = b"[" * 98 + b'{"n":[1,-2,"\xc3\xa9"]}' + b"]" * 98     # in two objects
+    sent = b'{"comm_id":"x","data":{"deep":' + deep + b"}}"
+    parts = v1_parts("comm_msg", sent)
+    c.send(frame(v1_message(v1_offsets(parts), parts), 0x82))
+    while True:
+        channel, header, content = v1_received(c)
+        if header["msg_type"] == "comm_msg":
+            break
+    assert channel == "iopub" and content == sent
+    c.close()
+
+
 def test_a_slow_reader_holds_up_nobody_and_loses_nothing(shared, kernel):
     kid = kernel("python3")
     slow = open_raw(shared, kid, "slow")
@@ -124,10 +213,12 @@ def test_sudden_ends_at_any_byte_leave_no_connection(shared, kernel):
     kid = kernel("python3")
     whole = frame(execute_bytes("print('x' * 100000)"))
     rng = random.Random(11)
-    for i in range(60):
+    for i in range(200):                        # half of them resets
         c = open_raw(shared, kid, sid=f"s{i % 5}")
         c.send(whole[:rng.randrange(len(whole) + 1)])
+        assert 0 <= connections(shared, kid) <= i + 1
         (c.reset, c.close)[i % 2]()
+        assert 0 <= connections(shared, kid) <= i + 1
     wait_for(lambda: connections(shared, kid) == 0)
     with Channels(shared, kid) as c:
         assert c.run("1 + 1").result == "2"
