@@ -6,6 +6,7 @@
 #include <zmq.h>
 
 #include "deferred.h"
+#include "zguard.h"
 #include "zsocket.h"
 
 struct loop_poll;
@@ -22,9 +23,19 @@ struct flight {
     atomic_uint refs; /* the socket and every frame */
 };
 
+struct zsocket_peer {
+    struct zguard_kernel *guard; /* owned */
+    zsocket_broke_fn *broke;     /* or NULL */
+    void *arg;                   /* borrowed */
+    uint64_t turn;               /* the last one in which it was read */
+    size_t turn_cost;            /* of what was read in it */
+};
+
 struct zsocket {
-    struct zsockets *all; /* borrowed */
-    void *zmq, *monitor;  /* owned */
+    struct zsockets *all;                 /* borrowed */
+    void *zmq, *monitor;                  /* owned */
+    struct zsocket_peer *peer, *own_peer; /* borrowed; owned, when there is no other */
+    struct zguard *guard;                 /* owned */
     enum zsocket_type type;
     struct zsocket_ops ops;
     void *arg; /* borrowed */
@@ -49,7 +60,8 @@ struct zsockets {
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
     struct deferred_node reaper;
-    struct loop_timer *blocked_timer;
+    struct loop_timer *blocked_timer, *stall_timer;
+    struct loop_poll *notices;
     unsigned blocked;
     unsigned long long monitors;                      /* names given */
     struct zsocket_frames *frames[ZSOCKET_DEPTH_MAX]; /* owned, made on first use */

@@ -17,7 +17,7 @@ enum {
 struct zsocket_frames {
     zmq_msg_t msgs[FRAMES_MAX];
     struct view views[FRAMES_MAX];
-    size_t count, bytes;
+    size_t count, cost; /* as the guard counts it */
 };
 
 /* 1: a whole message is in f; 0: none now. Parts beyond FRAMES_MAX are read and dropped. */
@@ -25,7 +25,7 @@ static int receive(void *zmq, struct zsocket_frames *f)
 {
     int more = 1;
 
-    f->count = f->bytes = 0;
+    f->count = f->cost = 0;
     while (more) {
         zmq_msg_t dropped, *m = f->count < FRAMES_MAX ? &f->msgs[f->count] : &dropped;
         zmq_msg_init(m);
@@ -38,7 +38,7 @@ static int receive(void *zmq, struct zsocket_frames *f)
             break;
         }
         more = zmq_msg_more(m);
-        f->bytes += zmq_msg_size(m);
+        f->cost += zmq_msg_size(m) + ZGUARD_PART_COST;
         if (m == &dropped) {
             zmq_msg_close(m);
             continue;
@@ -72,13 +72,15 @@ static int serve_input(struct zsocket *s)
             more = 0;
             break;
         }
-        bytes += f->bytes;
+        bytes += f->cost;
         /* What the kernel published before this reply has arrived by now. */
         if (s->behind != NULL)
             zsocket_drain(s->behind);
         if (!s->closed)
             s->ops.message(s->arg, f->views, f->count);
         release(f);
+        if (!s->closed)
+            zguard_give(s->guard, f->cost);
     }
     z->depth--;
     return more;
