@@ -1,8 +1,8 @@
 /*
  * zsocket - ZMQ sockets in the loop: DEALERs and SUBs of kernels. ZMQ_FD is an
  * edge-triggered hint, so a socket that was touched stays on a dirty list until
- * ZMQ_EVENTS says that nothing is left; each is served 64 messages or
- * 1 MiB per turn, and a multipart message is read to its last part at once.
+ * ZMQ_EVENTS says that nothing is left; each kernel is served 64 messages or
+ * 256 KiB per turn, and a multipart message is read to its last part at once.
  */
 #ifndef HC_ZSOCKET_H
 #define HC_ZSOCKET_H

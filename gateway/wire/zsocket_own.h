@@ -23,12 +23,19 @@ struct flight {
     atomic_uint refs; /* the socket and every frame */
 };
 
+/* What was read of a kernel in one turn of the loop. */
+struct zsocket_turn {
+    uint64_t number;
+    unsigned messages;
+    size_t cost;
+};
+
 struct zsocket_peer {
-    struct zguard_kernel *guard; /* owned */
-    zsocket_broke_fn *broke;     /* or NULL */
-    void *arg;                   /* borrowed */
-    uint64_t turn;               /* the last one in which it was read */
-    size_t turn_cost;            /* of what was read in it */
+    struct zguard_kernel *guard;  /* owned */
+    zsocket_broke_fn *broke;      /* or NULL */
+    void *arg;                    /* borrowed */
+    struct zsocket_turn turns[2]; /* by type of socket */
+    int heavy[2];                 /* it used up its budget when it was served last */
 };
 
 struct zsocket {
@@ -60,6 +67,7 @@ struct zsockets {
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
     struct deferred_node reaper;
+    uint64_t turn; /* of the loop */
     struct loop_timer *blocked_timer, *stall_timer;
     struct loop_poll *notices;
     unsigned blocked;

@@ -1,6 +1,14 @@
 """Cells that use up what there is, or send on their kernel's own connections what no kernel sends; for the tests that
 look at what it does to others, and for bench/neighbours.py."""
 
+import multiprocessing
+import statistics
+import time
+import traceback
+
+from channels import Channels, Ended
+from server import SLOW
+
 SMALL = {"memory_mb": 300, "disk_mb": 32, "tmp_mb": 32, "shm_mb": 16, "pids": 64}
 
 # ---- resources ----
@@ -101,3 +109,148 @@ FRAMES = {
     "connections-never-greeted": (ACCEPTING % b"", None),
     "connections-greeted-by-half": (ACCEPTING % b"\xff\0\0\0", None),
 }
+
+
+# ---- each in a session of its own, from its start to its end ----
+
+class Case:
+    def __init__(self, code, status, told, seconds, kept, ename=None, **limits):
+        self.code, self.status, self.ename, self.told = code, status, ename, told
+        self.seconds = seconds              # of docs/STATES.md: until the cell has ended
+        self.kept = kept                    # the session goes on with its variables
+        self.limits = {**SMALL, **limits}
+
+    def live(self, server):
+        """A session that does it, from its start to its end; seconds of the cell, and of DELETE."""
+        kid = server.start_kernel("python3", limits=self.limits)
+        with Channels(server, kid) as c:
+            assert c.run("kept = 4711").status == "ok"
+            began = time.monotonic()
+            run = c.run(self.code, timeout=self.seconds * SLOW * 4)
+            took = time.monotonic() - began
+            assert (run.status, run.ename) == (self.status, self.ename), run.messages[-5:]
+            assert self.told in run.stream("stderr"), run.stream("stderr")
+            again = c.run("kept")
+            assert again.result == "4711" if self.kept else again.ename == "NameError"
+        began = time.monotonic()
+        assert server.delete_kernel(kid) == 204
+        return took, time.monotonic() - began
+
+
+class Frames:
+    """As a Case; frames that end no kernel go on for a while, until DELETE."""
+    seconds = 10
+
+    def __init__(self, name):
+        self.code, self.told = FRAMES[name]
+
+    def live(self, server):
+        kid = server.start_kernel("python3", limits={**SMALL, "memory_mb": 1000})
+        with Channels(server, kid) as c:
+            assert c.run("0").status == "ok"
+            began = time.monotonic()
+            cell = c.start(self.code)
+            try:
+                run = c.finish(cell, timeout=self.seconds * SLOW * 4 if self.told else 3)
+                assert run.ename == "KernelDied" and (self.told or "") in run.stream("stderr"), run.messages[-5:]
+            except (TimeoutError, Ended):
+                assert self.told is None
+            took = time.monotonic() - began
+        began = time.monotonic()
+        assert server.delete_kernel(kid) == 204
+        return took, time.monotonic() - began
+
+
+CASES = {
+    "oom-in-the-kernel": Case(MEMORY, "error", "out of memory (limit 300 MiB, peak 300 MiB)", 10, False, "KernelDied"),
+    "oom-in-a-child": Case(CHILD % MEMORY + ".returncode", "ok", "out of memory (limit 300 MiB, peak 300 MiB)", 10, True),
+    "fork-bomb": Case(FORKS, "error", "process limit: this session may have 64", 10, True,
+                      "BlockingIOError", memory_mb=1200),
+    "many-files": Case(FILES, "error", "disk full", 20, True, "OSError", inodes=20000),
+    "disk-full": Case(DISK, "error", "/home/user 32 MiB", 10, True, "OSError"),
+    "output-flood": Case(FLOOD, "ok", "bytes were dropped (limit 64 MiB)", 60, True, output_mb=64,
+                         memory_mb=1500),    # 1,000 messages may wait in the kernel itself
+    "signals-blocked": Case(BLOCKED % "", "error", "variables are kept", 10, True, "KeyboardInterrupt", cell_timeout=2),
+    "signals-ignored": Case(BLOCKED % IGNORED, "error", "time-out", 10, False, "CellTimeout", cell_timeout=2),
+    "everything-stopped": Case(CHILD % STOP, "error", "time-out", 10, False, "CellTimeout", cell_timeout=2),
+}
+CASES.update({"frames-" + name: Frames(name) for name in FRAMES})
+
+
+# ---- and what a neighbour sees of it ----
+
+def round_trip(c):
+    began = time.monotonic()
+    assert c.run("1").result == "1"
+    return (time.monotonic() - began) * 1000
+
+
+def asked(server):
+    """What an operator looks at, and a program that waits for a kernel."""
+    began = time.monotonic()
+    assert server.request("GET", "/api/kernels").status == 200
+    return (time.monotonic() - began) * 1000
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+class Hog:
+    """Does it again and again, in one session after the other. A process: what its client reads is no burden of ours."""
+
+    def __init__(self, case, server):
+        self.ours, self.theirs = FORK.Pipe()
+        self.process = FORK.Process(target=self.work, args=(case, server))
+        self.took = []
+
+    def work(self, case, server):
+        try:
+            while True:
+                self.theirs.send(case.live(server))
+                if self.theirs.poll():
+                    return
+        except BaseException:
+            self.theirs.send(traceback.format_exc())
+
+    def look(self):
+        """Takes what it has told; a failure in it is one of ours."""
+        while self.ours.poll():
+            told = self.ours.recv()
+            assert isinstance(told, tuple), told
+            self.took.append(told)
+
+    def end(self):
+        self.ours.send("enough")
+        self.process.join()
+        self.look()
+
+
+def measure(case, servers):
+    """Times in ms: a cell of the neighbour before the hog, beside it, of somebody in another instance meanwhile; and
+    the answer to a request beside the hog, and meanwhile in the other instance."""
+    with Channels(servers[0], servers[0].start_kernel("python3")) as near, \
+            Channels(servers[1], servers[1].start_kernel("python3")) as far:
+        for c in (near, far):
+            round_trip(c)
+        quiet = [round_trip(near) for _ in range(30)]
+        hog = Hog(case, servers[0])
+        hog.process.start()
+        beside, elsewhere, status, status_elsewhere = [], [], [], []
+        try:
+            while hog.process.is_alive() and (len(beside) < 60 or not hog.took):
+                beside.append(round_trip(near))
+                elsewhere.append(round_trip(far))
+                status.append(asked(servers[0]))
+                status_elsewhere.append(asked(servers[1]))
+                hog.look()
+                time.sleep(0.02)
+        finally:
+            hog.end()
+    for s in servers:
+        for k in s.request("GET", "/api/kernels").json():
+            s.delete_kernel(k["id"])
+    return hog.took, (quiet, beside, elsewhere, status, status_elsewhere)
+
+
+def medians(samples):
+    return tuple(map(statistics.median, samples))

@@ -23,7 +23,8 @@ enum { PEERS = 4, MIB = 1 << 20 };
 
 struct peer {
     struct fixture *f;
-    struct zsocket_peer *kernel;
+    struct zsocket_peer *kernel; /* owned, but by who came later to the same one */
+    int shares;
     struct zsocket *socket;
     char path[64];
     int listener, fd;
@@ -38,6 +39,8 @@ struct fixture {
     struct loop_timer *late, *tick;
     struct peer peers[PEERS];
     unsigned want; /* messages of the first one */
+    char order[256];
+    unsigned read; /* of all */
 };
 
 static void too_late(void *arg)
@@ -67,10 +70,13 @@ static int teardown(void **state)
         if (p->f == NULL)
             continue;
         p->socket = zsocket_close(p->socket);
-        p->kernel = zsocket_peer_free(p->kernel);
         close(p->fd);
         close(p->listener);
         unlink(p->path);
+    }
+    for (unsigned i = 0; i < PEERS; i++) {
+        if (!f->peers[i].shares)
+            zsocket_peer_free(f->peers[i].kernel);
     }
     zguard_set_all_max(0);
     f->late = loop_timer_close(f->late);
@@ -89,6 +95,9 @@ static void on_message(void *arg, const struct view *frames, size_t count)
     (void)frames;
     (void)count;
     p->messages++;
+    if (p->f->read < sizeof p->f->order)
+        p->f->order[p->f->read] = (char)('0' + (p - p->f->peers));
+    p->f->read++;
     if (p->f->peers[0].messages >= p->f->want)
         loop_stop(p->f->loop);
 }
@@ -132,7 +141,7 @@ static void greet(struct peer *p)
     assert_int_equal(recv(p->fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
 }
 
-static struct peer *open_peer(struct fixture *f, unsigned i)
+static struct peer *open_peer_of(struct fixture *f, unsigned i, const struct peer *same)
 {
     static const struct zsocket_ops ops = { .message = on_message };
     struct peer *p = &f->peers[i];
@@ -144,7 +153,8 @@ static struct peer *open_peer(struct fixture *f, unsigned i)
     p->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(p->listener, (struct sockaddr *)&sun, sizeof sun), 0);
     assert_int_equal(listen(p->listener, 1), 0);
-    p->kernel = zsocket_peer_new(on_broke, p);
+    p->shares = same != NULL;
+    p->kernel = same != NULL ? same->kernel : zsocket_peer_new(on_broke, p);
     const struct zsocket_options o = {
         .type = ZSOCKET_DEALER, .path = p->path, .peer = p->kernel, .identity = "d"
     };
@@ -153,6 +163,11 @@ static struct peer *open_peer(struct fixture *f, unsigned i)
     assert_true(p->fd >= 0);
     greet(p);
     return p;
+}
+
+static struct peer *open_peer(struct fixture *f, unsigned i)
+{
+    return open_peer_of(f, i, NULL);
 }
 
 static void say_head(struct peer *p, uint8_t flags, uint64_t n)
@@ -307,6 +322,66 @@ static void a_message_that_does_not_end_goes_when_others_wait_for_its_room(void 
     free(body);
 }
 
+/* ---- whose turn it is ---- */
+
+enum { TURN = 64 }; /* zsocket_read.c: messages of one kernel */
+
+/* Until all of it is in libzmq. */
+static void say_small(struct peer *p, unsigned count)
+{
+    size_t before = zguard_use(p->socket->guard).kernel;
+
+    for (unsigned i = 0; i < count; i++)
+        say(p, "\0\1x", 3);
+    while (zguard_use(p->socket->guard).kernel < before + count * (ZGUARD_PART_COST + 1))
+        usleep(1000);
+    while (!(zsocket_events(p->socket->zmq) & ZMQ_POLLIN))
+        usleep(1000);
+    zsocket_mark(p->socket);
+}
+
+static void all_sockets_of_a_kernel_have_one_turn_together(void **state)
+{
+    struct fixture *f = *state;
+    struct peer *p = open_peer(f, 0);
+
+    f->want = UINT32_MAX;
+    for (unsigned i = 0; i < 3; i++)
+        say_small(i == 0 ? p : open_peer_of(f, i, p), 200);
+    zsockets_serve_turn(f->all);
+    assert_int_equal(f->read, TURN);
+    zsockets_serve_turn(f->all);
+    assert_int_equal(f->read, 2 * TURN);
+    for (unsigned i = 0; f->read < 600; i++) {
+        assert_true(i < 1000);
+        zsockets_serve_turn(f->all);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(f->peers[i].messages, 200);
+}
+
+static void who_uses_up_its_turns_comes_after_the_others(void **state)
+{
+    struct fixture *f = *state;
+    struct peer *floods = open_peer(f, 1), *other = open_peer(f, 2);
+
+    f->want = UINT32_MAX;
+    say_small(floods, 200);
+    zsockets_serve_turn(f->all);
+    assert_int_equal(f->read, TURN);
+    zsocket_unmark(other->socket); /* it comes behind */
+    say_small(other, 1);
+    zsocket_unmark(floods->socket);
+    zsocket_unmark(other->socket);
+    zsocket_mark(floods->socket);
+    zsocket_mark(other->socket);
+    f->read = 0;
+    zsockets_serve_turn(f->all);
+    assert_int_equal(f->read, TURN + 1);
+    assert_int_equal(f->order[0], '2');
+    assert_int_equal(f->order[1], '1');
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -317,6 +392,8 @@ int main(void)
         TEST(the_other_kernels_are_not_told),
         TEST(messages_that_the_loop_did_not_read_wait_in_the_kernel),
         TEST(what_one_kernel_announced_does_not_keep_small_messages_of_another),
+        TEST(all_sockets_of_a_kernel_have_one_turn_together),
+        TEST(who_uses_up_its_turns_comes_after_the_others),
         TEST(a_message_that_does_not_end_goes_when_others_wait_for_its_room),
     };
 
