@@ -35,14 +35,17 @@ static enum run_state describe_death(struct kernel *k, char *out, size_t n)
     static const char *const names[] = { [METRIC_OOM] = "oom",
                                          [METRIC_SIGNAL] = "signal",
                                          [METRIC_EXIT] = "exit",
-                                         [METRIC_SANDBOX] = "sandbox" };
-    enum metric_death kind = k->death[0] != '\0' ? METRIC_SANDBOX
-                             : x->out_of_memory  ? METRIC_OOM
-                             : x->signo != 0     ? METRIC_SIGNAL
-                                                 : METRIC_EXIT;
+                                         [METRIC_SANDBOX] = "sandbox",
+                                         [METRIC_PROTOCOL] = "protocol" };
+    enum metric_death kind = k->broke              ? METRIC_PROTOCOL
+                             : k->death[0] != '\0' ? METRIC_SANDBOX
+                             : x->out_of_memory    ? METRIC_OOM
+                             : x->signo != 0       ? METRIC_SIGNAL
+                                                   : METRIC_EXIT;
 
     metrics_count(METRIC_KERNEL_DEATHS, kind);
     kernel_audit(k, "kernel_died", "reason", names[kind]);
+    k->broke = 0;
     if (k->death[0] != '\0') {
         snprintf(out, n, "%s", k->death);
         k->death[0] = '\0';
@@ -212,6 +215,22 @@ static void drain(void *arg)
         drained(k);
     else
         kernel_timer(k, more ? 0 : DRAIN_LOOK_MS, drain);
+}
+
+/* Only its process ends here, by a signal that it cannot refuse; what is told of it and whether it
+ * starts again goes the way of every death. */
+void kernel_on_broke(void *arg, const char *why)
+{
+    struct kernel *k = arg;
+
+    if (k->broke || !k->process || k->goal != KERNEL_RUN ||
+        (k->phase != KERNEL_ALIVE && k->phase != KERNEL_OPENING))
+        return;
+    k->broke = 1;
+    snprintf(k->death, sizeof k->death, "it broke the message protocol: %s", why);
+    log_warn("kernel_broke_protocol", "kernel=%s generation=%u principal=%s why=\"%s\"", k->id,
+             k->generation, kernel_owner(k), why);
+    kernel_signal(k, SIGKILL);
 }
 
 void kernel_exited(struct kernel *k)

@@ -111,7 +111,8 @@ struct kernel {
 
     char sid[QUERY_ID_MAX]; /* of the process: what its own messages name; "" while unknown */
     char reason[256];
-    char death[128];   /* said of the next death instead of its exit status; "" */
+    char death[160];   /* said of the next death instead of its exit status; "" */
+    int broke;         /* it is killed for what it sent */
     int said_shutdown; /* a client asked it to end: 1 for good, 2 to restart */
     uint64_t said_shutdown_ms;
     int ladder;                       /* steps taken while ending */
@@ -207,7 +208,8 @@ void kernel_stop_leaf(struct kernel *k);    /* its own processes; then kernel_se
 void kernel_kill_leaf(struct kernel *k);    /* while ending: what is there goes at once */
 
 /* ---- kernel_death.c ---- */
-void kernel_exited(struct kernel *k); /* k->exit is filled in */
+void kernel_on_broke(void *arg, const char *why); /* it sent what no kernel may: it is killed */
+void kernel_exited(struct kernel *k);             /* k->exit is filled in */
 void kernel_start_failed(struct kernel *k, const struct err *e);
 void kernel_sandbox_gone(struct kernel *k, const char *why);
 void kernel_give_up(struct kernel *k, const char *why); /* dead, for good */

@@ -110,6 +110,7 @@ void kernel_connect(struct kernel *k)
         .control = on_control,
         .reply = kernel_on_own_reply,
         .unsupported = on_unsupported,
+        .broke = kernel_on_broke,
     };
     const struct link_config c = {
         .loop = sessions_loop(k->all),

@@ -81,7 +81,14 @@ enum metric_kernel_state {
     METRIC_DEAD,
 };
 enum metric_outcome { METRIC_OK, METRIC_FAILED };
-enum metric_death { METRIC_OOM, METRIC_SIGNAL, METRIC_EXIT, METRIC_SANDBOX, METRIC_TIMEOUT };
+enum metric_death {
+    METRIC_OOM,
+    METRIC_SIGNAL,
+    METRIC_EXIT,
+    METRIC_SANDBOX,
+    METRIC_TIMEOUT,
+    METRIC_PROTOCOL,
+};
 enum metric_restart { METRIC_REQUESTED, METRIC_AUTOMATIC };
 enum metric_direction { METRIC_FROM, METRIC_TO }; /* the kernel, or the client */
 enum metric_drop {

@@ -9,7 +9,7 @@
 
 LABEL(kernel_states, "state", "starting", "idle", "busy", "unresponsive", "restarting", "dead");
 LABEL(outcomes, "outcome", "ok", "failed");
-LABEL(deaths, "reason", "oom", "signal", "exit", "sandbox", "timeout");
+LABEL(deaths, "reason", "oom", "signal", "exit", "sandbox", "timeout", "protocol");
 LABEL(restarts, "cause", "requested", "automatic");
 LABEL(run_states, "state", "ok", "error", "timed_out", "interrupted", "killed", "kernel_died",
       "aborted", "lost");

@@ -128,9 +128,9 @@ int endpoints_resolve(struct endpoints *p, int run_fd, struct err *e)
 void endpoints_text(const struct endpoints *p, unsigned which, char out[ENDPOINT_TEXT])
 {
     if (p->base[0] != '\0')
-        snprintf(out, ENDPOINT_TEXT, "ipc:///proc/self/fd/%d/%s-%u", p->dir_fd, p->base, which + 1);
+        snprintf(out, ENDPOINT_TEXT, "/proc/self/fd/%d/%s-%u", p->dir_fd, p->base, which + 1);
     else
-        snprintf(out, ENDPOINT_TEXT, "ipc:///proc/self/fd/%d", p->fds[which]);
+        snprintf(out, ENDPOINT_TEXT, "/proc/self/fd/%d", p->fds[which]);
 }
 
 void endpoints_drop(struct endpoints *p)

@@ -42,7 +42,7 @@ int endpoints_listen(struct endpoints *p, int dir_fd, int ret_listening[ENDPOINT
  * from the others'. */
 int endpoints_resolve(struct endpoints *p, int run_fd, struct err *e) MUST_CHECK;
 
-/* "ipc://..." of one of them, for zmq_connect(). */
+/* The path of one of them, for connect(2). */
 void endpoints_text(const struct endpoints *p, unsigned which, char out[ENDPOINT_TEXT]);
 
 /* Removes names and descriptors; p is ENDPOINTS_NONE afterwards. */

@@ -33,7 +33,8 @@ struct link {
     char key_text[KEY_TEXT];
     const char *session; /* borrowed */
     struct link_ops ops;
-    void *arg; /* borrowed */
+    void *arg;                 /* borrowed */
+    struct zsocket_peer *peer; /* owned */
     struct zsocket *sub;
     struct own_socket own[LINK_OWN_COUNT];
     char welcome[64]; /* the unique prefix of the present SUB */
@@ -266,9 +267,9 @@ static int open_sub(struct link *l, struct err *e)
     random_text(unique, 32);
     snprintf(l->welcome, sizeof l->welcome, "holdcell-%s", unique);
     endpoints_text(&l->endpoints, ENDPOINT_IOPUB, endpoint);
-    const struct zsocket_options o = { .type = ZSOCKET_SUB,
-                                       .endpoint = endpoint,
-                                       .welcome = l->welcome };
+    const struct zsocket_options o = {
+        .type = ZSOCKET_SUB, .path = endpoint, .peer = l->peer, .welcome = l->welcome
+    };
     return zsocket_open(l->zsockets, &o, &ops, l, &l->sub, e);
 }
 
@@ -312,6 +313,14 @@ static int open_own(struct link *l, enum link_own which, const char *identity, s
                        &l->own[which].socket, e);
 }
 
+static void on_broke(void *arg, const char *why)
+{
+    struct link *l = arg;
+
+    if (!l->ended)
+        l->ops.broke(l->arg, why);
+}
+
 int link_open(const struct link_config *c, struct endpoints *endpoints, const struct link_ops *ops,
               void *arg, struct link **ret, struct err *e)
 {
@@ -326,6 +335,7 @@ int link_open(const struct link_config *c, struct endpoints *endpoints, const st
                         .arg = arg };
     snprintf(l->key_text, sizeof l->key_text, "%s", c->key);
     random_text(identity, 32);
+    l->peer = zsocket_peer_new(on_broke, l);
     struct endpoints given = *endpoints;
     l->endpoints = given;
     int rc = jmsg_key_new(VIEW_STR("hmac-sha256"), view_cstr(c->key), &l->key, e);
@@ -355,6 +365,7 @@ struct link *link_close(struct link *l)
     for (enum link_own i = 0; i < LINK_OWN_COUNT; i++)
         l->own[i].socket = zsocket_close(l->own[i].socket);
     l->sub = zsocket_close(l->sub);
+    l->peer = zsocket_peer_free(l->peer);
     l->key = jmsg_key_free(l->key);
     endpoints_drop(&l->endpoints);
     free(l);
@@ -399,7 +410,11 @@ int link_dealer(struct link *l, unsigned endpoint, const char *identity,
 
     endpoints_text(&l->endpoints, endpoint, text);
     const struct zsocket_options o = {
-        .type = ZSOCKET_DEALER, .endpoint = text, .identity = identity, .behind = l->sub
+        .type = ZSOCKET_DEALER,
+        .path = text,
+        .peer = l->peer,
+        .identity = identity,
+        .behind = l->sub,
     };
     return zsocket_open(l->zsockets, &o, ops, arg, ret, e);
 }

@@ -42,6 +42,8 @@ struct link_ops {
     void (*reply)(void *arg, const struct jmsg *m, const struct jmsg_facts *f);
     void (*unsupported)(void *arg,
                         const char *version); /* it speaks another major version than 5 */
+    /* It sent what no kernel may, and a connection was ended for it (zguard.h). */
+    void (*broke)(void *arg, const char *why);
 };
 
 struct link_config {

@@ -11,9 +11,10 @@
 
 enum {
     SOCKETS_MAX = 32768,
-    FRAME_MAX = 128 * 1024 * 1024, /* above, libzmq ends the connection */
     SEND_HWM = 1000,
     RECONNECT_NEVER = INT_MAX, /* ms: 24 days, see configure() */
+    STALL_LOOK_MS = 1000,
+    ZERO_COPY_RECV = 10, /* zmq.h of 4.3 names it for programs built with DRAFT alone */
 };
 
 void zsocket_mark(struct zsocket *s)
@@ -72,7 +73,7 @@ static int set_int(void *zmq, int option, int value)
 
 static int configure(void *zmq, const struct zsocket_options *o)
 {
-    int64_t frame_max = FRAME_MAX;
+    int64_t frame_max = ZGUARD_FRAME_MAX;
     int rc = set_int(zmq, ZMQ_LINGER, 0);
 
     rc |= zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
@@ -137,6 +138,33 @@ void zsocket_end_monitor(struct zsocket *s)
     s->monitor = NULL;
 }
 
+struct zsocket_peer *zsocket_peer_new(zsocket_broke_fn *broke, void *arg)
+{
+    struct zsocket_peer *p = xcalloc(1, sizeof *p);
+
+    p->guard = zguard_kernel_new();
+    p->broke = broke;
+    p->arg = arg;
+    return p;
+}
+
+struct zsocket_peer *zsocket_peer_free(struct zsocket_peer *p)
+{
+    if (p == NULL)
+        return NULL;
+    p->guard = zguard_kernel_drop(p->guard);
+    free(p);
+    return NULL;
+}
+
+static int connect_guarded(struct zsocket *s, const char *path)
+{
+    char endpoint[ZGUARD_ENDPOINT];
+
+    s->guard = zguard_open(s->peer->guard, path, endpoint);
+    return zmq_connect(s->zmq, endpoint) < 0 ? -errno : 0;
+}
+
 int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const struct zsocket_ops *ops,
                  void *arg, struct zsocket **ret, struct err *e)
 {
@@ -150,6 +178,9 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
     s->ops = *ops;
     s->arg = arg;
     s->behind = o->behind;
+    if (o->peer == NULL)
+        s->own_peer = zsocket_peer_new(NULL, NULL);
+    s->peer = o->peer != NULL ? o->peer : s->own_peer;
     s->flight = flight_new();
     s->next = z->sockets.next;
     s->prev = &z->sockets;
@@ -160,8 +191,8 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
         rc = -errno;
     if (rc == 0 && (ops->gone != NULL || ops->joined != NULL))
         rc = open_monitor(s);
-    if (rc == 0 && zmq_connect(s->zmq, o->endpoint) < 0)
-        rc = -errno;
+    if (rc == 0)
+        rc = connect_guarded(s, o->path);
     if (rc < 0) {
         s = zsocket_close(s);
         return err_set(e, -rc, "open a socket to the kernel: %s", zmq_strerror(-rc));
@@ -194,6 +225,9 @@ struct zsocket *zsocket_close(struct zsocket *s)
     zsocket_end_monitor(s);
     if (s->zmq != NULL)
         zmq_close(s->zmq);
+    s->guard = zguard_close(s->guard);
+    s->own_peer = zsocket_peer_free(s->own_peer);
+    s->peer = NULL;
     flight_drop(s->flight);
     zsocket_replace(s, NULL);
     s->closed = 1;
@@ -217,6 +251,36 @@ static void reap(void *arg)
     }
 }
 
+/* A callback may close sockets, whose memory stays until reap(). */
+static void on_notices(void *arg, int events)
+{
+    struct zsockets *z = arg;
+
+    (void)events;
+    zguard_notices_taken();
+    for (struct zsocket *s = z->sockets.next; s != &z->sockets; s = s->next) {
+        const char *why = s->closed ? NULL : zguard_fault(s->guard);
+        if (why != NULL && s->peer->broke != NULL)
+            s->peer->broke(s->peer->arg, why);
+    }
+}
+
+static void look_for_stalls(void *arg)
+{
+    (void)arg;
+    zguard_end_stalled(ZGUARD_STALL_MS);
+}
+
+/* Without zero copy: with it a part of 34 bytes may hold a buffer of 18 KiB. */
+static int make_context(struct zsockets *z)
+{
+    z->ctx = zmq_ctx_new();
+    if (z->ctx == NULL || zmq_ctx_set(z->ctx, ZMQ_MAX_SOCKETS, SOCKETS_MAX) < 0 ||
+        zmq_ctx_set(z->ctx, ZERO_COPY_RECV, 0) < 0)
+        return -errno;
+    return 0;
+}
+
 struct zsockets *zsockets_new(struct loop *l, struct deferred *t, struct err *e)
 {
     struct zsockets *z = xcalloc(1, sizeof *z);
@@ -226,12 +290,13 @@ struct zsockets *zsockets_new(struct loop *l, struct deferred *t, struct err *e)
     z->sockets.next = z->sockets.prev = &z->sockets;
     z->dirty.dirty_next = z->dirty.dirty_prev = &z->dirty;
     z->reaper = (struct deferred_node){ .fn = reap, .arg = z };
-    z->ctx = zmq_ctx_new();
-    if (z->ctx == NULL || zmq_ctx_set(z->ctx, ZMQ_MAX_SOCKETS, SOCKETS_MAX) < 0) {
-        int code = errno;
+    int rc = make_context(z), notices = rc < 0 ? rc : zguard_notices();
+    if (notices < 0) {
         z = zsockets_free(z);
-        return err_set(e, code, "ZMQ context: %s", zmq_strerror(code)), NULL;
+        return err_set(e, -notices, "ZMQ context: %s", zmq_strerror(-notices)), NULL;
     }
+    z->notices = loop_poll_start(l, notices, LOOP_READ, on_notices, z);
+    z->stall_timer = loop_timer_start(l, STALL_LOOK_MS, STALL_LOOK_MS, look_for_stalls, z);
     loop_hooks(l, zsockets_readable_now, zsockets_serve_turn, z);
     return z;
 }
@@ -245,6 +310,8 @@ struct zsockets *zsockets_free(struct zsockets *z)
     check(z->sockets.next == &z->sockets);
     loop_hooks(z->loop, NULL, NULL, NULL);
     z->blocked_timer = loop_timer_close(z->blocked_timer);
+    z->stall_timer = loop_timer_close(z->stall_timer);
+    z->notices = loop_poll_close(z->notices);
     for (unsigned i = 0; i < ZSOCKET_DEPTH_MAX; i++)
         free(z->frames[i]);
     if (z->ctx != NULL)

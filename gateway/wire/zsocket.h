@@ -1,8 +1,8 @@
 /*
  * zsocket - ZMQ sockets in the loop: DEALERs and SUBs of kernels. ZMQ_FD is an
  * edge-triggered hint, so a socket that was touched stays on a dirty list until
- * ZMQ_EVENTS says that nothing is left; each is served 64 messages or
- * 1 MiB per turn, and a multipart message is read to its last part at once.
+ * ZMQ_EVENTS says that nothing is left; each kernel is served 64 messages or
+ * 256 KiB per turn, and a multipart message is read to its last part at once.
  */
 #ifndef HC_ZSOCKET_H
 #define HC_ZSOCKET_H
@@ -18,6 +18,8 @@ struct deferred;
 struct zsocket;
 struct zsockets; /* the ZMQ context and all its sockets */
 
+struct zsocket_peer;
+
 enum zsocket_type { ZSOCKET_DEALER, ZSOCKET_SUB };
 
 enum {
@@ -25,6 +27,13 @@ enum {
     ZSOCKET_IN_FLIGHT_MAX =
         32 * 1024 * 1024, /* bytes given to ZMQ that the kernel did not take yet */
 };
+
+/* A kernel, for the limits of what its sockets hold together (zguard.h). broke(): it did what no
+ * kernel may, and the connection is no more. */
+typedef void zsocket_broke_fn(void *arg, const char *why);
+struct zsocket_peer *zsocket_peer_new(zsocket_broke_fn *broke, void *arg);
+/* Its sockets are closed before. Accepts NULL, returns NULL. */
+struct zsocket_peer *zsocket_peer_free(struct zsocket_peer *p);
 
 /* Frames are borrowed for the call. The callee may close the socket. */
 typedef void zsocket_fn(void *arg, const struct view *frames, size_t count);
@@ -42,8 +51,9 @@ struct zsocket_ops {
 
 struct zsocket_options {
     enum zsocket_type type;
-    const char *endpoint;
-    const char *identity; /* DEALER; not empty, at most ZSOCKET_IDENTITY_MAX */
+    const char *path;          /* of the kernel's unix socket */
+    struct zsocket_peer *peer; /* borrowed; NULL: one that has this socket alone */
+    const char *identity;      /* DEALER; not empty, at most ZSOCKET_IDENTITY_MAX */
     const char
         *welcome; /* SUB: a second subscription, unique, whose welcome proves the first; or NULL */
     struct zsocket *

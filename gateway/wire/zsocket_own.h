@@ -6,6 +6,7 @@
 #include <zmq.h>
 
 #include "deferred.h"
+#include "zguard.h"
 #include "zsocket.h"
 
 struct loop_poll;
@@ -22,9 +23,26 @@ struct flight {
     atomic_uint refs; /* the socket and every frame */
 };
 
+/* What was read of a kernel in one turn of the loop. */
+struct zsocket_turn {
+    uint64_t number;
+    unsigned messages;
+    size_t cost;
+};
+
+struct zsocket_peer {
+    struct zguard_kernel *guard;  /* owned */
+    zsocket_broke_fn *broke;      /* or NULL */
+    void *arg;                    /* borrowed */
+    struct zsocket_turn turns[2]; /* by type of socket */
+    int heavy[2];                 /* it used up its budget when it was served last */
+};
+
 struct zsocket {
-    struct zsockets *all; /* borrowed */
-    void *zmq, *monitor;  /* owned */
+    struct zsockets *all;                 /* borrowed */
+    void *zmq, *monitor;                  /* owned */
+    struct zsocket_peer *peer, *own_peer; /* borrowed; owned, when there is no other */
+    struct zguard *guard;                 /* owned */
     enum zsocket_type type;
     struct zsocket_ops ops;
     void *arg; /* borrowed */
@@ -49,7 +67,9 @@ struct zsockets {
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
     struct deferred_node reaper;
-    struct loop_timer *blocked_timer;
+    uint64_t turn; /* of the loop */
+    struct loop_timer *blocked_timer, *stall_timer;
+    struct loop_poll *notices;
     unsigned blocked;
     unsigned long long monitors;                      /* names given */
     struct zsocket_frames *frames[ZSOCKET_DEPTH_MAX]; /* owned, made on first use */

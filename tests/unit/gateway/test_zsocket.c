@@ -139,7 +139,7 @@ static void thirty_two_clients_never_stall(void **state)
         char identity[16];
         snprintf(identity, sizeof identity, "d%u", i);
         const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                           .endpoint = f->endpoint,
+                                           .path = f->endpoint + strlen("ipc://"),
                                            .identity = identity };
         assert_int_equal(zsocket_open(f->all, &o, &ops, f, &f->dealers[i], NULL), 0);
         send_one(f, i);
@@ -174,7 +174,7 @@ static struct zsocket *open_sub(struct fixture *f, zsocket_fn *fn)
 {
     const struct zsocket_ops ops = { .message = fn, .gone = on_gone };
     const struct zsocket_options o = { .type = ZSOCKET_SUB,
-                                       .endpoint = f->endpoint,
+                                       .path = f->endpoint + strlen("ipc://"),
                                        .welcome = "unique" };
     struct zsocket *s;
 
@@ -278,7 +278,8 @@ static void a_publisher_that_ends_between_two_parts_is_survived(void **state)
     struct fixture *f = *state;
     struct sockaddr_un a = { .sun_family = AF_UNIX };
     static const struct zsocket_ops ops = { .message = on_count };
-    const struct zsocket_options o = { .type = ZSOCKET_SUB, .endpoint = f->endpoint };
+    const struct zsocket_options o = { .type = ZSOCKET_SUB,
+                                       .path = f->endpoint + strlen("ipc://") };
 
     snprintf(a.sun_path, sizeof a.sun_path, "%s", f->endpoint + strlen("ipc://"));
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -380,7 +381,7 @@ static void open_raw(struct fixture *f, struct raw *r)
                                             .joined = on_joined,
                                             .gone = on_gone };
     const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .endpoint = f->endpoint,
+                                       .path = f->endpoint + strlen("ipc://"),
                                        .identity = "d" };
     struct sockaddr_un a = { .sun_family = AF_UNIX };
 
@@ -437,7 +438,7 @@ static void who_asks_whether_it_is_joined_does_not_keep_its_owner_from_hearing_s
     static const struct zsocket_ops ops = { .message = on_first, .joined = on_joined };
     struct fixture *f = *state;
     const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .endpoint = f->endpoint,
+                                       .path = f->endpoint + strlen("ipc://"),
                                        .identity = "d" };
     struct zsocket *s;
 
@@ -514,9 +515,10 @@ struct shell {
 static void open_shell(struct fixture *f, struct zsocket *sub, struct shell *s)
 {
     static const struct zsocket_ops ops = { .message = on_reply_order };
-    const struct zsocket_options o = {
-        .type = ZSOCKET_DEALER, .endpoint = s->endpoint, .identity = "d", .behind = sub
-    };
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .path = s->endpoint + strlen("ipc://"),
+                                       .identity = "d",
+                                       .behind = sub };
     char question;
     int none = 0;
 
@@ -629,7 +631,7 @@ static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later
     struct fixture *f = *state;
     const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
     const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .endpoint = f->endpoint,
+                                       .path = f->endpoint + strlen("ipc://"),
                                        .identity = "d" };
     struct zsocket *s;
     size_t sizes[] = { 16, 4 << 20 };

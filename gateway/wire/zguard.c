@@ -1,0 +1,494 @@
+#include "zguard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "err.h"
+#include "zguard_own.h"
+
+#define PREFIX "holdcell-guard/"
+
+enum { DESCRIPTORS = 1 << 19 }; /* untouched pages of it cost nothing */
+
+/* One for the process, since the functions of the C library are. */
+static struct {
+    pthread_mutex_t lock;
+    struct zguard list; /* ring head; made by the first of them */
+    struct zguard_pool pool;
+    size_t all_max; /* of tests */
+    unsigned long long ids;
+    unsigned waiting;
+    int notices;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .notices = -1 };
+
+static _Atomic(struct zguard *) by_descriptor[DESCRIPTORS];
+
+static void lock(void)
+{
+    check(pthread_mutex_lock(&all.lock) == 0);
+}
+
+static void unlock(void)
+{
+    check(pthread_mutex_unlock(&all.lock) == 0);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- the limits ---- */
+
+size_t zguard_all_max(void)
+{
+    struct rlimit r;
+    uint64_t most = 1ULL << 30;
+
+    if (all.all_max != 0)
+        return all.all_max;
+    if (getrlimit(RLIMIT_DATA, &r) == 0 && r.rlim_cur < most * 4)
+        most = r.rlim_cur;
+    return (size_t)(most / 4);
+}
+
+void zguard_set_all_max(size_t bytes)
+{
+    all.all_max = bytes;
+}
+
+/* 1: the next part of g's message, too, may be held. Whose message goes beyond takes what it
+ * has there already along. */
+static int fits(struct zguard_pool *p, const struct zguard *g, size_t cost)
+{
+    return p->over == g ? g->numbers_in == p->over_number || p->held + cost <= p->max
+                        : p->held + cost <= p->max || p->over == NULL;
+}
+
+static void hold(struct zguard_pool *p, struct zguard *g, size_t cost)
+{
+    int beyond = p->over == g && p->over_number == g->numbers_in;
+
+    if (!beyond && p->over == NULL && p->held + cost > p->max) {
+        p->over = g;
+        p->over_number = g->numbers_in;
+        p->held -= g->partial;
+        p->beyond = g->partial;
+        beyond = 1;
+    }
+    *(beyond ? &p->beyond : &p->held) += cost;
+}
+
+/* 1: who waits may look again. */
+static int let_go(struct zguard_pool *p, const struct zguard *g, uint64_t number, size_t cost)
+{
+    if (p->over == g && p->over_number == number) {
+        p->over = NULL;
+        p->beyond = 0;
+        return 1;
+    }
+    size_t before = p->held;
+    p->held -= cost < before ? cost : before;
+    return before > p->max / 2 && p->held <= p->max / 2;
+}
+
+/* ---- waiting ---- */
+
+static int poll_again(struct zguard *g)
+{
+    struct epoll_event e = g->event;
+
+    /* The edge: a peer that hung up is told once and not for ever. */
+    if (g->waits)
+        e.events = (e.events & ~(uint32_t)EPOLLIN) | EPOLLET;
+    return (int)syscall(SYS_epoll_ctl, g->epoll_fd, EPOLL_CTL_MOD, g->fd, &e);
+}
+
+static void set_waiting(struct zguard *g, int waits)
+{
+    if (g->waits == waits)
+        return;
+    g->waits = waits;
+    all.waiting += waits ? 1 : -1u;
+    if (all.pool.over != g)
+        g->partial_since_ms = now_ms();
+    if (g->fd >= 0 && g->epoll_fd >= 0)
+        (void)poll_again(g); /* fails for one that is being closed */
+}
+
+/* Of one kernel, or of all (NULL). */
+static void wake(const struct zguard_kernel *k)
+{
+    for (struct zguard *g = all.list.next; all.waiting > 0 && g != &all.list; g = g->next) {
+        if (g->waits && (k == NULL || g->kernel == k))
+            set_waiting(g, 0);
+    }
+}
+
+static void give_back(struct zguard *g, uint64_t number, size_t cost)
+{
+    int mine = let_go(&g->kernel->pool, g, number, cost);
+
+    g->held -= cost < g->held ? cost : g->held;
+    if (let_go(&all.pool, g, number, cost))
+        wake(NULL);
+    else if (mine)
+        wake(g->kernel);
+}
+
+static void set_fault(struct zguard *g, const char *why)
+{
+    uint64_t one = 1;
+
+    if (g->fault != NULL || g->closed)
+        return;
+    g->fault = why;
+    ssize_t n = write(all.notices, &one, sizeof one); /* a full counter is readable too */
+    (void)n;
+}
+
+/* ---- what arrives ---- */
+
+static int on_part(void *arg, uint64_t part, int first)
+{
+    struct zguard *g = arg;
+    struct zguard_kernel *k = g->kernel;
+    size_t cost = (size_t)part + ZGUARD_PART_COST;
+
+    lock();
+    if (first)
+        g->partial_since_ms = now_ms();
+    all.pool.max = zguard_all_max();
+    size_t has = k->pool.held + k->pool.beyond;
+    int yes = fits(&k->pool, g, cost) && (has + cost <= ZGUARD_FREE || fits(&all.pool, g, cost));
+    if (yes) {
+        hold(&k->pool, g, cost);
+        hold(&all.pool, g, cost);
+        g->held += cost;
+        g->partial += cost;
+    } else {
+        set_waiting(g, 1);
+    }
+    unlock();
+    return yes;
+}
+
+static void on_message(void *arg)
+{
+    struct zguard *g = arg;
+
+    lock();
+    g->numbers_in++;
+    g->partial = 0;
+    unlock();
+}
+
+static const struct zmtpcount_limits limits = { ZGUARD_FRAME_MAX, ZGUARD_MESSAGE_MAX,
+                                                ZGUARD_PARTS_MAX };
+static const struct zmtpcount_ops ops = { on_part, on_message };
+
+/* What was looked at is there, and nobody else reads; a descriptor sent along may divide it. */
+static long consume(int fd, uint8_t *p, size_t n)
+{
+    size_t done = 0;
+
+    while (done < n) {
+        long r = syscall(SYS_recvfrom, fd, p + done, n - done, 0, NULL, NULL);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return -1;
+        done += (size_t)r;
+    }
+    return (long)n;
+}
+
+static long refuse(void)
+{
+    errno = ECONNRESET;
+    return -1;
+}
+
+static int is_over(struct zguard *g)
+{
+    lock();
+    int over = g->closed || g->fault != NULL;
+    unlock();
+    return over;
+}
+
+/* Only what was counted goes to libzmq: heads are looked at before they are taken. */
+static long receive_counted(struct zguard *g, int fd, void *p, size_t n)
+{
+    long r = syscall(SYS_recvfrom, fd, p, n, MSG_PEEK, NULL, NULL);
+
+    if (r <= 0)
+        return r;
+    size_t taken = zmtpcount_take(&g->count, &limits, p, (size_t)r, &ops, g);
+    const char *fault = zmtpcount_fault(&g->count);
+    if (fault != NULL) {
+        lock();
+        set_fault(g, fault);
+        unlock();
+        return refuse();
+    }
+    if (taken == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return consume(fd, p, taken) < 0 ? refuse() : (long)taken;
+}
+
+long zguard_receive(struct zguard *g, int fd, void *p, size_t n, int flags)
+{
+    if (is_over(g))
+        return refuse();
+    if (flags != 0 || zmtpcount_allowed(&g->count) < n)
+        return receive_counted(g, fd, p, n);
+    long r = syscall(SYS_recvfrom, fd, p, n, 0, NULL, NULL);
+    if (r > 0)
+        (void)zmtpcount_take(&g->count, &limits, p, (size_t)r, &ops, g);
+    return r;
+}
+
+/* ---- connections ---- */
+
+struct zguard_kernel *zguard_kernel_new(void)
+{
+    struct zguard_kernel *k = xcalloc(1, sizeof *k);
+
+    k->refs = 1;
+    k->pool.max = ZGUARD_KERNEL_MAX;
+    return k;
+}
+
+static void kernel_unref(struct zguard_kernel *k)
+{
+    if (--k->refs == 0)
+        free(k);
+}
+
+struct zguard_kernel *zguard_kernel_drop(struct zguard_kernel *k)
+{
+    if (k == NULL)
+        return NULL;
+    lock();
+    kernel_unref(k);
+    unlock();
+    return NULL;
+}
+
+static void unref(struct zguard *g)
+{
+    if (--g->refs > 0)
+        return;
+    g->prev->next = g->next;
+    g->next->prev = g->prev;
+    kernel_unref(g->kernel);
+    free(g);
+}
+
+void zguard_drop(struct zguard *g)
+{
+    lock();
+    unref(g);
+    unlock();
+}
+
+struct zguard *zguard_open(struct zguard_kernel *k, const char *path,
+                           char ret_endpoint[ZGUARD_ENDPOINT])
+{
+    struct zguard *g = xcalloc(1, sizeof *g);
+
+    check(zguard_calls_here);
+    g->refs = 1;
+    g->kernel = k;
+    g->epoll_fd = g->fd = -1;
+    snprintf(g->path, sizeof g->path, "%s", path);
+    lock();
+    k->refs++;
+    if (all.list.next == NULL)
+        all.list.next = all.list.prev = &all.list;
+    g->id = ++all.ids;
+    g->prev = &all.list;
+    g->next = all.list.next;
+    g->prev->next = g->next->prev = g;
+    unlock();
+    snprintf(ret_endpoint, ZGUARD_ENDPOINT, "ipc://" PREFIX "%llx", g->id);
+    return g;
+}
+
+/* All that g has in a pool. */
+static int leave(struct zguard_pool *p, const struct zguard *g)
+{
+    size_t rest = g->held;
+
+    if (p->over == g) {
+        rest -= p->beyond;
+        p->beyond = 0;
+        p->over = NULL;
+    }
+    p->held -= rest;
+    return g->held > 0;
+}
+
+struct zguard *zguard_close(struct zguard *g)
+{
+    if (g == NULL)
+        return NULL;
+    lock();
+    set_waiting(g, 0); /* libzmq finds out that nobody wants more */
+    g->closed = 1;
+    int moved = leave(&g->kernel->pool, g) | leave(&all.pool, g);
+    g->held = g->partial = 0;
+    if (moved)
+        wake(NULL);
+    unref(g);
+    unlock();
+    return NULL;
+}
+
+void zguard_give(struct zguard *g, size_t cost)
+{
+    lock();
+    give_back(g, g->numbers_out++, cost);
+    unlock();
+}
+
+const char *zguard_fault(struct zguard *g)
+{
+    lock();
+    const char *why = g->told ? NULL : g->fault;
+    g->told = why != NULL;
+    unlock();
+    return why;
+}
+
+struct zguard_use zguard_use(const struct zguard *g)
+{
+    lock();
+    struct zguard_use u = { g->kernel->pool.held + g->kernel->pool.beyond,
+                            all.pool.held + all.pool.beyond, g->waits };
+    unlock();
+    return u;
+}
+
+/* ---- the calls ---- */
+
+struct zguard *zguard_connecting(const char *path)
+{
+    struct zguard *found = NULL;
+    char *end;
+
+    if (strncmp(path, PREFIX, sizeof PREFIX - 1) != 0)
+        return NULL;
+    unsigned long long id = strtoull(path + sizeof PREFIX - 1, &end, 16);
+    lock();
+    for (struct zguard *g = all.list.next; g != &all.list && found == NULL; g = g->next) {
+        if (g->id == id && *end == '\0' && g->fd < 0)
+            found = g;
+    }
+    if (found != NULL)
+        found->refs++;
+    unlock();
+    return found;
+}
+
+void zguard_connected(struct zguard *g, int fd)
+{
+    check(fd >= 0 && fd < DESCRIPTORS); /* RLIMIT_NOFILE is below */
+    lock();
+    g->refs++;
+    g->fd = fd;
+    g->count = (struct zmtpcount){ 0 };
+    atomic_store(&by_descriptor[fd], g);
+    unlock();
+}
+
+struct zguard *zguard_find(int fd)
+{
+    return fd >= 0 && fd < DESCRIPTORS
+               ? atomic_load_explicit(&by_descriptor[fd], memory_order_acquire)
+               : NULL;
+}
+
+/* Of a message that did not end nobody hears. */
+void zguard_disconnected(struct zguard *g, int fd)
+{
+    lock();
+    atomic_store(&by_descriptor[fd], NULL);
+    set_waiting(g, 0);
+    g->fd = g->epoll_fd = -1;
+    if (g->partial > 0)
+        give_back(g, g->numbers_in, g->partial);
+    g->partial = 0;
+    unref(g);
+    unlock();
+}
+
+int zguard_polled(struct zguard *g, int epoll_fd, int op, struct epoll_event *e)
+{
+    lock();
+    int fd = g->fd, rc;
+    g->epoll_fd = op == EPOLL_CTL_DEL ? -1 : epoll_fd;
+    if (op != EPOLL_CTL_DEL)
+        g->event = *e;
+    if (op == EPOLL_CTL_MOD)
+        rc = poll_again(g);
+    else
+        rc = (int)syscall(SYS_epoll_ctl, epoll_fd, op, fd, e);
+    unlock();
+    return rc;
+}
+
+/* ---- what is told ---- */
+
+int zguard_notices(void)
+{
+    if (all.notices < 0)
+        all.notices = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return all.notices < 0 ? -errno : all.notices;
+}
+
+void zguard_notices_taken(void)
+{
+    uint64_t count;
+    ssize_t n = read(all.notices, &count, sizeof count);
+
+    (void)n;
+}
+
+/* Who waits is held up by others, but for the one whose message is beyond the limit of all: the
+ * others wait for that. */
+static int is_stalled(const struct zguard *g, uint64_t now, uint64_t stall_ms)
+{
+    return g->fd >= 0 && g->partial > ZGUARD_FREE && (!g->waits || all.pool.over == g) &&
+           now - g->partial_since_ms >= stall_ms;
+}
+
+void zguard_end_stalled(uint64_t stall_ms)
+{
+    uint64_t now = now_ms();
+
+    lock();
+    for (struct zguard *g = all.list.next; all.waiting > 0 && g != &all.list; g = g->next) {
+        if (!is_stalled(g, now, stall_ms))
+            continue;
+        set_fault(g, "a message did not end while others waited for the room that it took");
+        shutdown(g->fd, SHUT_RDWR); /* wakes libzmq, which then is refused */
+    }
+    unlock();
+}
