@@ -33,6 +33,7 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
     k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, session_quota(s), NULL);
     k->queries = queries_new();
+    k->interrupt = interrupt_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     recipe_init(&k->recipe);
@@ -85,6 +86,7 @@ void kernel_free(struct kernel *k)
     k->tail = tail_free(k->tail);
     k->log = eventlog_free(k->log);
     k->queries = queries_free(k->queries);
+    k->interrupt = interrupt_free(k->interrupt);
     recipe_free(&k->recipe);
     kernel_asked_by(k, NULL);
     session_remove_kernel(k->session, k);
@@ -298,7 +300,7 @@ void kernel_is_ready_now(struct kernel *k)
         end_await(k);
 }
 
-/* ---- interrupt ---- */
+/* ---- signals ---- */
 
 static void on_signalled(void *arg, uint64_t number, struct launch_answer *a)
 {
@@ -340,38 +342,6 @@ void kernel_ask_where(struct kernel *k)
 {
     if (k->recipe.sockets_fd) /* it would end others */
         send_signal(k, SIGUSR2, 0);
-}
-
-void kernel_send_interrupt(struct kernel *k)
-{
-    struct err e = { 0 };
-
-    /* While the kernel starts no cell of anybody runs, and SIGINT would end it. An
-     * adopted one started long ago: what it runs keeps it from answering. */
-    if (!k->process || (!k->ready && !k->adopted && !kernel_seed_runs(k)))
-        return;
-    if (!k->recipe.interrupt_by_message) {
-        kernel_signal(k, SIGINT);
-        return;
-    }
-    if (k->link != NULL &&
-        link_ask(k->link, LINK_CONTROL, "interrupt_request", VIEW_STR("{}"), &e) < 0)
-        log_warn("interrupt_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
-}
-
-int kernel_interrupt(struct kernel *k, struct err *e)
-{
-    if (k->goal == KERNEL_DELETE)
-        return err_set(e, HC_ESTATE, "the kernel is being deleted");
-    kernel_audit(k, "kernel_interrupt", "by", "request");
-    /* Between two processes there is nothing to interrupt. */
-    if (k->phase != KERNEL_ALIVE && k->phase != KERNEL_OPENING)
-        return 0;
-    if (k->seeding != NULL) /* what runs is no cell of anybody */
-        return 0;
-    queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
-    kernel_send_interrupt(k);
-    return 0;
 }
 
 /* ---- restart and delete ---- */

@@ -47,8 +47,8 @@ int kernel_is_starting(const struct kernel *k);
  * Some clients give up when a kernel does not answer within a second of the 101. */
 void kernel_await_ready(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);
 
-/* SIGINT to the group, or interrupt_request; does not wait for the cell. An
- * interrupt that misses its cell is repeated while a run is outstanding (jupyter-wire.md 4.2). */
+/* What runs is interrupted; where nothing does, the first run that was accepted, also one that
+ * waits for the kernel (docs/STATES.md). Does not wait for its end. */
 int kernel_interrupt(struct kernel *k, struct err *e) MUST_CHECK;
 /* Same id, new process and sandbox-side sockets; done when exec succeeded. */
 void kernel_restart(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t token);

@@ -174,13 +174,19 @@ static void give_up(struct kernel *k, const struct query *q)
     kernel_timer(k, RUNCLOCK_KILL_MS, on_not_gone);
 }
 
-/* Threads of subshells cannot be interrupted: the signal would hit a cell of the main shell. */
-static int interrupt(struct kernel *k, struct query *q, uint64_t now)
+/* Threads of subshells cannot be interrupted: the signal would hit a cell of the main shell. 1:
+ * the signal is to be sent, whatever became of the first interrupt. */
+static int interrupt(struct kernel *k, struct query *q, enum runclock_rung rung, uint64_t now)
 {
     if (!q->run.overdue)
         log_rung(k, q, "run_overdue");
     run_overdue(&q->run, now);
-    return q->subshell[0] == '\0';
+    if (q->subshell[0] != '\0')
+        return 0;
+    if (rung != RUNCLOCK_INTERRUPT)
+        return 1;
+    kernel_interrupt_run(k, q);
+    return 0;
 }
 
 int kernel_check_clocks(struct kernel *k, uint64_t now)
@@ -205,7 +211,7 @@ int kernel_check_clocks(struct kernel *k, uint64_t now)
             return 1;
         }
         if (rung != RUNCLOCK_WAIT)
-            to_interrupt |= interrupt(k, q, now);
+            to_interrupt |= interrupt(k, q, rung, now);
         ask_where |= rung == RUNCLOCK_INTERRUPT_AGAIN;
     }
     if (ask_where)

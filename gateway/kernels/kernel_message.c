@@ -173,6 +173,7 @@ static void on_status(struct kernel *k, const struct names *n, const char *state
         q->busy = 1;
         run_busy(&q->run);
         kernel_is_ready_now(k);
+        kernel_interrupt_busy(k, q);
     } else if (strcmp(state, "idle") == 0) {
         q->idle = 1;
         q->idle_ms = loop_now_ms(sessions_loop(k->all));
@@ -218,10 +219,12 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         }
     }
     activity_message(&k->activity, n.type, n.parent_type, state, kernel_now(k));
-    /* The gateway's own question for the state is no client's affair: some count
-     * idles (T18). Its interrupt and shutdown requests are. */
-    if (is_status && strcmp(n.parent_type, "kernel_info_request") == 0 &&
-        strcmp(n.parent_session, sessions_own_sid(k->all)) == 0)
+    /* The gateway's own question for the state is no client's affair: some count idles (T18).
+     * Nor is an interrupt by message of a kernel that is interrupted by signals, as far as its
+     * kernelspec says. Other interrupt and shutdown requests are. */
+    if (is_status && strcmp(n.parent_session, sessions_own_sid(k->all)) == 0 &&
+        (strcmp(n.parent_type, "kernel_info_request") == 0 ||
+         (k->recipe.sockets_fd && strcmp(n.parent_type, "interrupt_request") == 0)))
         return;
     if (n.parent_type[0] == '\0' && is_from_the_start(k, n.type, state))
         return;
@@ -430,8 +433,8 @@ static void audit_message(struct seat *s, const char *event)
     origin_enter(before);
 }
 
-void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
-                       const struct jmsg_facts *f)
+struct query *kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
+                                const struct jmsg_facts *f)
 {
     struct kernel *k = s->kernel;
     struct query q = { .seat = s->number,
@@ -454,8 +457,10 @@ void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct j
     /* A client that interrupts by itself: what ends without a reply was interrupted. */
     if (channel == JMSG_CONTROL && strcmp(q.type, "interrupt_request") == 0) {
         audit_message(s, "kernel_interrupt");
-        queries_interrupt(k->queries, loop_now_ms(sessions_loop(k->all)));
+        kernel_interrupt_asked(k);
     }
-    check(queries_add(k->queries, &q) != NULL); /* kernel_may_query() was asked */
+    struct query *added = queries_add(k->queries, &q);
+    check(added != NULL); /* kernel_may_query() was asked */
     kernel_watch_runs(k);
+    return added;
 }

@@ -8,6 +8,7 @@
 #include "endpoints.h"
 #include "eventlog.h"
 #include "heartbeat.h"
+#include "interrupt.h"
 #include "jsonscan.h"
 #include "kernel.h"
 #include "launchclient.h"
@@ -92,6 +93,8 @@ struct kernel {
     struct seat *seats; /* list */
     uint64_t next_seat;
     struct queries *queries;
+    struct interrupt *interrupt; /* owned */
+    uint64_t held_count;         /* messages that clients had to wait with, ever */
     struct activity activity;
     uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
     int noted_busy;
@@ -156,13 +159,23 @@ struct activity_now kernel_now(const struct kernel *k);
 void kernel_signal(struct kernel *k, int signo);
 /* One of our runtime writes to its output where its code stands (tail_stack()). */
 void kernel_ask_where(struct kernel *k);
-/* The signal or message itself, when the kernel is ready for it. */
-void kernel_send_interrupt(struct kernel *k);
 void kernel_is_ready_now(struct kernel *k); /* it answered */
 void kernel_watch_heart(struct kernel *k);  /* from now on, until it is asked to end */
 void waiter_add(struct waiter **list, kernel_done_fn *done, void *arg, uint64_t token);
 /* Calls all of a list with the same outcome. */
 void waiters_call(struct waiter **list, struct kernel *k, const struct err *e);
+
+/* ---- kernel_interrupt.c ---- */
+/* The signal or message itself, when the kernel is ready for it. */
+void kernel_send_interrupt(struct kernel *k);
+/* It is meant for this run and no other; sent now, or when the kernel says busy for it. */
+void kernel_interrupt_run(struct kernel *k, struct query *q);
+/* A client sent the kernel an interrupt_request of its own. */
+void kernel_interrupt_asked(struct kernel *k);
+void kernel_interrupt_busy(struct kernel *k, struct query *q); /* the kernel said so */
+void kernel_check_interrupt(struct kernel *k);                 /* from time to time */
+/* 1: the message was the answer to an interrupt_request of the gateway. */
+int kernel_interrupt_answered(struct kernel *k, const struct jmsg *m, const struct jmsg_facts *f);
 
 /* ---- kernel_start.c ---- */
 void kernel_start(struct kernel *k); /* opens the session when that is due */
@@ -241,8 +254,8 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
 void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS]);
 int kernel_is_run(enum jmsg_channel channel, const struct jmsg_facts *f);
 /* Notes a client's message that was sent. */
-void kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
-                       const struct jmsg_facts *f);
+struct query *kernel_note_query(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
+                                const struct jmsg_facts *f);
 /* For metrics.h; direction is of enum metric_direction. */
 void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction);
 int kernel_run_asks(const struct jmsg *m); /* of an execute_request: with allow_stdin */

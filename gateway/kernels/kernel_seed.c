@@ -255,7 +255,8 @@ void kernel_on_own_reply(void *arg, const struct jmsg *m, const struct jmsg_fact
     struct jsonscan_value v[3];
     char status[16] = "", ename[64] = "", evalue[128] = "", text[200];
 
-    if (!jsonscan_string_equals(f->header.msg_type, "execute_reply") ||
+    if (kernel_interrupt_answered(k, m, f) ||
+        !jsonscan_string_equals(f->header.msg_type, "execute_reply") ||
         !is_of_cell(k, f->parent.msg_id))
         return;
     if (jsonscan_object(m->content, &loose, keys, 3, v, NULL, NULL) == 0) {

@@ -92,6 +92,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     }
     enum run_due due = run_check(&q->run, now);
 
+    if (due == RUN_INTERRUPT_AGAIN && interrupt_waits_for(k->interrupt, q))
+        return 0; /* nothing was sent so far */
     if (due == RUN_INTERRUPT_AGAIN) {
         /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
          * interrupt is its user's to send. */
@@ -139,6 +141,7 @@ static void on_watch(void *arg)
     }
     if (kernel_check_clocks(k, now))
         return;
+    kernel_check_interrupt(k);
     kernel_watch_inherited(k, now);
     kernel_inheritance_done(k);
     if ((todo & WATCH_AGAIN) && k->phase == KERNEL_ALIVE)

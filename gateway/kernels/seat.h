@@ -38,8 +38,10 @@ enum {
 struct held { /* a message that waits */
     struct held *next;
     enum jmsg_channel channel;
-    int is_run;
-    uint64_t stamp; /* notes written when it came: a run goes out after a later one */
+    int is_run, to_subshell;
+    int interrupted; /* as soon as the kernel has it */
+    uint64_t order;  /* among those of all seats */
+    uint64_t stamp;  /* notes written when it came: a run goes out after a later one */
     size_t bytes;
     struct view parts[EVENT_PARTS]; /* into data */
     struct view *buffers;           /* into data; behind it */
@@ -127,6 +129,8 @@ void seat_reopen(struct seat *s, enum jmsg_channel channel);
 int seat_send(struct seat *s, const struct client_message *m, struct err *e) MUST_CHECK;
 void seats_release(struct kernel *k); /* sends what was held */
 void seat_resume(struct seat *s);     /* likewise, of one; room was made for its messages */
+/* Interrupts the oldest run of the main shell that waits, once the kernel has it; 0: none does. */
+int seats_interrupt_held(struct kernel *k);
 void seat_forget_held(struct seat *s);
 void seats_forget_held(struct kernel *k); /* and their clients may go on */
 

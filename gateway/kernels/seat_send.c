@@ -26,9 +26,9 @@ static int check_sizes(const struct jmsg *m, struct err *e)
     return 0;
 }
 
-/* Takes the message to the kernel now. */
+/* Takes the message to the kernel now. interrupted: its run is to be, from its start. */
 static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
-                   const struct jmsg_facts *f, struct err *e)
+                   const struct jmsg_facts *f, int interrupted, struct err *e)
 {
     struct kernel *k = s->kernel;
     struct seat_dealer *d = &s->dealers[channel];
@@ -59,12 +59,20 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
         kernel_input_answered(s);
         seat_answered(s);
     } else {
-        kernel_note_query(s, channel, m, f);
+        struct query *q = kernel_note_query(s, channel, m, f);
+        if (interrupted)
+            kernel_interrupt_run(k, q);
     }
     return 0;
 }
 
-static int hold(struct seat *s, const struct client_message *c, int is_run, struct err *e)
+static int is_named(struct jsonscan_value v)
+{
+    return jsonscan_given(v) && !jsonscan_string_equals(v, "");
+}
+
+static int hold(struct seat *s, const struct client_message *c, const struct jmsg_facts *f,
+                int is_run, struct err *e)
 {
     const struct view *parts[EVENT_PARTS] = { &c->header, &c->parent_header, &c->metadata,
                                               &c->content };
@@ -88,6 +96,8 @@ static int hold(struct seat *s, const struct client_message *c, int is_run, stru
     }
     *h = (struct held){ .channel = c->channel,
                         .is_run = is_run,
+                        .to_subshell = is_named(f->header.subshell_id),
+                        .order = ++s->kernel->held_count,
                         .stamp = s->kernel->notes,
                         .bytes = n,
                         .buffers = buffers,
@@ -161,14 +171,14 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     int is_run = kernel_is_run(c->channel, &facts);
     int may_pass = c->channel == JMSG_STDIN || (c->channel == JMSG_CONTROL && k->adopted);
     if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
-        rc = hold(s, c, is_run, e);
+        rc = hold(s, c, &facts, is_run, e);
         if (rc == 0 && is_run)
             kernel_note_later(k);
         if (rc == 0 && is_run)
             seat_resume(s);
         return rc;
     }
-    rc = forward(s, c->channel, &m, &facts, e);
+    rc = forward(s, c->channel, &m, &facts, 0, e);
     if (rc < 0 && rc != -EAGAIN && rc != -HC_ELIMIT) {
         log_warn("message_not_sent", "kernel=%s error=\"%s\"", k->id, e->msg);
         return 0; /* no fault of the message */
@@ -196,7 +206,7 @@ static int release_one(struct seat *s, struct held *h)
         return 0;
     int rc = jmsg_scan(&m, &jmsg_limits_default, &facts, &e);
     if (rc == 0)
-        rc = forward(s, h->channel, &m, &facts, &e);
+        rc = forward(s, h->channel, &m, &facts, h->interrupted, &e);
     if (rc == -EAGAIN)
         return 0;
     if (rc < 0)
@@ -235,6 +245,21 @@ void seats_release(struct kernel *k)
 {
     for (struct seat *s = k->seats; s != NULL; s = s->next)
         seat_resume(s);
+}
+
+int seats_interrupt_held(struct kernel *k)
+{
+    struct held *first = NULL;
+
+    for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        for (struct held *h = s->held; h != NULL; h = h->next) {
+            if (h->is_run && !h->to_subshell && (first == NULL || h->order < first->order))
+                first = h;
+        }
+    }
+    if (first != NULL)
+        first->interrupted = 1;
+    return first != NULL;
 }
 
 void seat_forget_held(struct seat *s)

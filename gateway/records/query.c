@@ -198,6 +198,33 @@ int queries_settle(struct queries *q, struct query *r)
     return 1;
 }
 
+/* Its code is over once its reply is out: what is asked for then is meant for what follows. */
+static int can_be_interrupted(const struct query *r, int running)
+{
+    return r->is_run && !run_ended(&r->run) && !r->run.replied && !r->run.idle &&
+           (r->run.state == RUN_RUNNING) == running;
+}
+
+struct query *queries_target(const struct queries *q)
+{
+    for (int running = 1; running >= 0; running--) {
+        for (struct query *r = q->all.next; r != &q->all; r = r->next) {
+            if (can_be_interrupted(r, running) && r->subshell[0] == '\0')
+                return r;
+        }
+    }
+    return NULL;
+}
+
+struct query *queries_by_number(const struct queries *q, uint64_t number)
+{
+    struct query *r = q->all.next;
+
+    while (r != &q->all && r->number != number)
+        r = r->next;
+    return r != &q->all ? r : NULL;
+}
+
 void queries_interrupt(struct queries *q, uint64_t now_ms)
 {
     const char *seen[SUBSHELLS_MAX];
@@ -205,7 +232,7 @@ void queries_interrupt(struct queries *q, uint64_t now_ms)
 
     for (int running = 1; running >= 0; running--) {
         for (struct query *r = q->all.next; r != &q->all; r = r->next) {
-            if (!r->is_run || run_ended(&r->run) || (r->run.state == RUN_RUNNING) != running)
+            if (!can_be_interrupted(r, running))
                 continue;
             size_t i = 0;
             while (i < count && strcmp(seen[i], r->subshell) != 0)

@@ -102,8 +102,11 @@ unsigned queries_runs(const struct queries *q);                 /* runs that hav
  * Removes r when nothing more can come for it and returns 1. */
 int queries_settle(struct queries *q, struct query *r);
 
-/* Interrupts are meant for what the kernel works on: on each (sub)shell the run
- * that is running, else the oldest that is queued. */
+/* What an interrupt is meant for: of the runs of the main shell without a reply or an idle the
+ * one that is running, else the oldest that is queued. NULL when there is none. */
+struct query *queries_target(const struct queries *q);
+/* Marks that one, and those of the subshells. */
 void queries_interrupt(struct queries *q, uint64_t now_ms);
+struct query *queries_by_number(const struct queries *q, uint64_t number); /* or NULL */
 
 #endif

@@ -86,6 +86,11 @@ void run_interrupt(struct run *r, uint64_t now_ms)
     r->interrupt_ms = now_ms;
 }
 
+void run_interrupt_sent(struct run *r, uint64_t now_ms)
+{
+    r->interrupt_ms = now_ms;
+}
+
 void run_overdue(struct run *r, uint64_t now_ms)
 {
     run_interrupt(r, now_ms);

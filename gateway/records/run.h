@@ -51,8 +51,10 @@ void run_busy(struct run *r);
 /* status and ename of an execute_reply's content, decoded, "" when absent. */
 void run_reply(struct run *r, const char *status, const char *ename, uint64_t now_ms);
 void run_idle(struct run *r, uint64_t now_ms);
-/* An interrupt that is meant for it was sent. */
+/* It is to be interrupted: sent at once, or it waits for its moment. */
 void run_interrupt(struct run *r, uint64_t now_ms);
+/* What had waited was sent: whether it missed is looked at from now on. */
+void run_interrupt_sent(struct run *r, uint64_t now_ms);
 /* A deadline has passed, and an interrupt was sent for it. */
 void run_overdue(struct run *r, uint64_t now_ms);
 /* The process is gone, or the channel: how is one of the end states. */

@@ -4,8 +4,12 @@ import os
 import signal
 import sys
 
-from . import handover, places
 from .signals import ignore_interrupt
+
+# before anything that takes time
+signal.signal(signal.SIGINT, ignore_interrupt)
+
+from . import handover, places  # noqa: E402
 
 
 def connection_file_of(argv):
@@ -19,7 +23,6 @@ def connection_file_of(argv):
 
 
 def main():
-    signal.signal(signal.SIGINT, ignore_interrupt)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # It would make ipykernel end itself: inside a pid namespace the parent is not
     # the process that the variable names.

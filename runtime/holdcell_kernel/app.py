@@ -20,7 +20,7 @@ from traitlets import Any, Unicode, default, observe
 from traitlets.config import Config
 
 from . import packaging
-from .interrupts import Kernel
+from .interrupts import Kernel, NamingKernel
 from .places import usable
 
 NO_CONNECTION_FILE = (
@@ -153,6 +153,7 @@ def bind_descriptor(sock, fd, channel):
 class HandedKernelApp(KernelApp):
     """The kernel whose sockets and connection data were handed over."""
 
+    kernel_class = NamingKernel
     handed = Any(help="a handover.Handed")
 
     def init_connection_file(self):

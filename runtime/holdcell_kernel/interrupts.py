@@ -3,13 +3,20 @@
 Upstream lets KeyboardInterrupt rise anywhere between the arrival of a request and
 its idle message. In ipykernel's own code it ends the request without a reply, in a
 callback of IPython it is swallowed and the cell runs on, and before `busy` it is lost.
+
+A signal says not which cell it is for. The gateway does, on the control channel:
+an interrupt_request that names a request ends that one, whether it runs, waits or
+is still on its way, and no other. Where the control channel cannot answer in time,
+as beside a cell that holds the interpreter lock, the gateway sends the signal.
 """
 
 import asyncio
+import collections
 import contextlib
 import signal
 import sys
 import threading
+import time
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
@@ -17,6 +24,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
 from .signals import ignore_interrupt
 
 INTERRUPTED = compile("raise KeyboardInterrupt", "<interrupted before it began>", "exec")
+WANTED_MAX = 256  # named before they arrived; what never comes is forgotten
 
 
 def in_main_thread():
@@ -40,6 +48,12 @@ class Kernel(IPythonKernel):
 
     shell_class = ZMQInteractiveShell
     _interrupt_kept = False
+    _at_work = None  # msg_id of the execution whose code may be interrupted
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._work_lock = threading.Lock()  # held while _at_work changes, or is signalled
+        self._wanted = collections.OrderedDict()
 
     def _keep_interrupt(self, signum, frame):
         self._interrupt_kept = True
@@ -65,12 +79,23 @@ class Kernel(IPythonKernel):
 
     def pre_handler_hook(self):
         """Requests without code of the user may be interrupted as upstream does it."""
-        if in_main_thread() and self.get_parent("shell").get("msg_type") != "execute_request":
+        if not in_main_thread():
+            return
+        parent = self.get_parent("shell")
+        if parent.get("msg_type") != "execute_request":
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            return
+        with self._work_lock:
+            self._at_work = parent["header"].get("msg_id")
+            if self._wanted.pop(self._at_work, False):
+                self._interrupt_kept = True
 
     def post_handler_hook(self):
         if in_main_thread():
             signal.signal(signal.SIGINT, self._keep_interrupt)
+            # who holds the lock has sent the signal before it lets go: it arrives here
+            with self._work_lock:
+                self._at_work = None
 
     async def do_execute(self, *args, **kwargs):
         try:
@@ -113,3 +138,28 @@ class Kernel(IPythonKernel):
             "user_expressions": {},
             "payload": [],
         }
+
+
+class NamingKernel(Kernel):
+    """The kernel of a gateway that names the cell which an interrupt is for."""
+
+    async def interrupt_request(self, stream, ident, parent):
+        """An interrupt_request of a client names none: the gateway sends one that does with it."""
+        content = {"status": "ok"}
+        target = parent["content"].get("msg_id")
+        if isinstance(target, str) and not self._interrupt_named(target, parent["content"].get("until_us", 0)):
+            content = {"status": "error", "ename": "TooLate", "evalue": "the signal comes instead", "traceback": []}
+        self.session.send(stream, "interrupt_reply", content, parent, ident=ident)
+
+    def _interrupt_named(self, target, until_us):
+        with self._work_lock:
+            # from then on the gateway sends the signal: both would be one too many
+            if time.monotonic_ns() // 1000 > until_us:
+                return False
+            if target == self._at_work:
+                self._send_interrupt_children()
+                return True
+            self._wanted[target] = True
+            while len(self._wanted) > WANTED_MAX:
+                self._wanted.popitem(last=False)
+        return True

@@ -133,6 +133,75 @@ def test_an_interrupt_at_the_sight_of_busy_always_ends_the_cell_with_a_reply(ker
     assert kernel.text("print('alive')") == "alive\n"
 
 
+def interrupt_named(kernel, msg_id, seconds=DEADLINE):
+    """As the gateway asks for it: a message with the request that it is for, and until when it holds."""
+    asked = kernel.send("control", "interrupt_request",
+                        {"msg_id": msg_id, "until_us": time.monotonic_ns() // 1000 + int(seconds * 1e6)})
+    return kernel.reply("control", asked)["content"]
+
+
+CELL = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": False}
+
+
+def test_a_named_interrupt_ends_the_cell_that_it_names_also_before_that_arrives(kernel):
+    for n in range(30):
+        msg_id = f"named-{n}"
+        if n % 2:
+            assert interrupt_named(kernel, msg_id) == {"status": "ok"}
+        behind = "not-" + msg_id
+        kernel.send("shell", "execute_request", {"code": "while True: pass", **CELL}, msg_id=msg_id)
+        kernel.send("shell", "execute_request", {"code": "print('behind')", **CELL}, msg_id=behind)
+        if n % 2 == 0:
+            assert interrupt_named(kernel, msg_id) == {"status": "ok"}
+        assert kernel.reply("shell", msg_id)["content"]["ename"] == "KeyboardInterrupt"
+        assert kernel.reply("shell", behind)["content"]["status"] == "ok"
+        assert streams(kernel.outputs(behind)) == "behind\n"
+
+
+def test_a_named_interrupt_that_comes_around_the_end_of_its_cell_never_hits_the_next_one(kernel):
+    kernel.text("import time")
+    ends = set()
+    for n in range(150):
+        first = kernel.send("shell", "execute_request", {"code": "for _ in range(20000): pass", **CELL})
+        second = kernel.send("shell", "execute_request", {"code": "for _ in range(20000): pass\ntime.sleep(0.01)", **CELL})
+        if n % 3:
+            time.sleep(0.0004 * (n % 20))
+        else:
+            kernel.reply("shell", first)  # it is over
+        assert interrupt_named(kernel, first) == {"status": "ok"}
+        if n % 3:
+            ends.add(kernel.reply("shell", first)["content"]["status"])
+        assert kernel.reply("shell", second)["content"]["status"] == "ok", n
+        kernel.outputs(second)
+    assert ends == {"ok", "error"}  # some were in time, some not
+
+
+def test_a_named_interrupt_that_is_late_is_left_to_the_signal(kernel):
+    msg_id = kernel.request("import time\nprint('go', flush=True)\ntime.sleep(0.5)\nprint('whole')")
+    kernel.wait_for_output(msg_id, "go")
+    assert interrupt_named(kernel, msg_id, -1)["ename"] == "TooLate"
+    assert kernel.reply("shell", msg_id)["content"]["status"] == "ok"
+    assert streams(kernel.outputs(msg_id)) == "whole\n"
+
+
+def test_an_interrupt_message_without_a_name_is_answered_and_does_nothing(kernel):
+    """The gateway sends one with a name when a client sends one without."""
+    msg_id = kernel.request("import time\nprint('go', flush=True)\ntime.sleep(0.5)\nprint('whole')")
+    kernel.wait_for_output(msg_id, "go")
+    assert kernel.reply("control", kernel.send("control", "interrupt_request"))["content"] == {"status": "ok"}
+    assert kernel.reply("shell", msg_id)["content"]["status"] == "ok"
+    assert streams(kernel.outputs(msg_id)) == "whole\n"
+
+
+def test_a_named_interrupt_ends_a_child_of_the_cell_too(kernel):
+    msg_id = kernel.request("import subprocess\nprint('go', flush=True)\nsubprocess.run(['sleep', '600'])")
+    kernel.wait_for_output(msg_id, "go")
+    assert interrupt_named(kernel, msg_id) == {"status": "ok"}
+    assert kernel.reply("shell", msg_id)["content"]["ename"] == "KeyboardInterrupt"
+    kernel.outputs(msg_id)
+    assert kernel.text("print(subprocess.run(['pgrep', '-xf', 'sleep 600']).returncode)").endswith("1\n")
+
+
 def test_programs_started_between_two_cells_can_be_interrupted(kernel):
     kernel.text("""
 import threading, subprocess, signal, time

@@ -354,6 +354,32 @@ static void an_interrupt_is_meant_for_what_runs_not_for_what_waits_behind_it(voi
     q = queries_free(q);
 }
 
+static void an_interrupt_after_the_reply_is_meant_for_the_run_behind(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    assert_null(queries_target(q));
+    struct query *sub = add(q, 1, "c", "execute_request");
+    snprintf(sub->subshell, sizeof sub->subshell, "sub");
+    assert_null(queries_target(q)); /* no signal reaches a subshell */
+    struct query *a = add(q, 1, "a", "execute_request");
+    struct query *b = add(q, 2, "b", "execute_request");
+    assert_ptr_equal(queries_target(q), a);
+    run_busy(&a->run);
+    assert_ptr_equal(queries_target(q), a);
+    run_reply(&a->run, "ok", "", 5);
+    assert_ptr_equal(queries_target(q), b); /* a's idle is still to come, its code is over */
+    queries_interrupt(q, 7);
+    assert_int_equal(a->run.interrupts, 0);
+    assert_int_equal(b->run.interrupts, 1);
+    run_idle(&b->run, 8);
+    assert_null(queries_target(q));
+    assert_ptr_equal(queries_by_number(q, b->number), b);
+    assert_null(queries_by_number(q, b->number + 1));
+    q = queries_free(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_reply_whose_idle_is_lost_ends_with_what_it_said),
         cmocka_unit_test(an_interrupt_is_repeated_but_not_for_ever),
         cmocka_unit_test(what_an_interrupt_ends_after_the_deadline_is_timed_out_and_nothing_else),
+        cmocka_unit_test(an_interrupt_after_the_reply_is_meant_for_the_run_behind),
         cmocka_unit_test(a_death_ends_a_run_once),
         cmocka_unit_test(a_reply_is_believed_once_and_only_when_asked_for),
         cmocka_unit_test(constant_ids_are_answered_oldest_first),
