@@ -1,6 +1,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,6 +153,7 @@ int client_attach(struct kernel *k, const char *session_id, const struct client_
         ratelimit_init(c->limit, &sessions_policy(k->all)->iopub_rate);
     }
     s->client = c;
+    seat_catch_up(s);
     s->origin = origin_drop(s->origin);
     s->origin = origin_hold(origin_now());
     k->connections++;
@@ -184,38 +186,6 @@ int client_send(struct client *c, const struct client_message *m, struct err *e)
     return seat_send(c->seat, m, e);
 }
 
-/* Words of ours in the place of an entry. */
-static void give_words(struct client *c, const struct event *ev, const char *text,
-                       struct client_event *ret)
-{
-    buf_clear(&c->header);
-    buf_clear(&c->content);
-    ownmsg_header(&c->header, "stream", c->seat->sid, NULL);
-    ownmsg_stream(&c->content, "stderr", text);
-    *ret = (struct client_event){
-        .seq = ev->seq,
-        .channel = JMSG_IOPUB,
-        .header = buf_view(&c->header),
-        .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
-        .metadata = VIEW_STR(OWNMSG_METADATA),
-        .content = buf_view(&c->content),
-    };
-}
-
-/* Text that the log gave up is told where it was. */
-static void give_marker(struct client *c, const struct event *ev, struct client_event *ret)
-{
-    char text[200];
-
-    snprintf(text, sizeof text,
-             "\n[holdcell] %llu messages with %llu bytes of output were dropped here: "
-             "nobody read them in time\n",
-             (unsigned long long)ev->dropped, (unsigned long long)ev->dropped_bytes);
-    give_words(c, ev, text, ret);
-}
-
-/* ---- the rate limit ---- */
-
 static const struct jsonscan_rules loose = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
 
 static void text_in(struct view object, const char *key, char *out, size_t n)
@@ -227,6 +197,69 @@ static void text_in(struct view object, const char *key, char *out, size_t n)
         jsonscan_string_copy(v, out, n, NULL) < 0)
         out[0] = '\0';
 }
+
+/* A message of ours in the place of an entry. */
+static void give_own(struct client *c, const struct event *ev, const char *type,
+                     struct client_event *ret)
+{
+    ownmsg_header(&c->header, type, c->seat->sid, NULL);
+    *ret = (struct client_event){
+        .seq = ev->seq,
+        .channel = ev->channel,
+        .header = buf_view(&c->header),
+        .parent_header = ev->parts[1].n > 0 ? ev->parts[1] : VIEW_STR("{}"),
+        .metadata = VIEW_STR(OWNMSG_METADATA),
+        .content = buf_view(&c->content),
+    };
+}
+
+static void clear_own(struct client *c)
+{
+    buf_clear(&c->header);
+    buf_clear(&c->content);
+}
+
+static void give_words(struct client *c, const struct event *ev, const char *text,
+                       struct client_event *ret)
+{
+    clear_own(c);
+    ownmsg_stream(&c->content, "stderr", text);
+    give_own(c, ev, "stream", ret);
+}
+
+/* What the log gave up is told where it was. */
+static void give_marker(struct client *c, const struct event *ev, struct client_event *ret)
+{
+    const uint64_t *n = ev->lost.count;
+    uint64_t all = n[LOST_STREAM] + n[LOST_DISPLAY] + n[LOST_OTHER];
+    char text[320], kinds[120] = "";
+
+    if (all > n[LOST_STREAM])
+        snprintf(kinds, sizeof kinds,
+                 " (%" PRIu64 " of text, %" PRIu64 " displays and results, %" PRIu64 " others)",
+                 n[LOST_STREAM], n[LOST_DISPLAY], n[LOST_OTHER]);
+    snprintf(text, sizeof text,
+             "\n[holdcell] %" PRIu64 " messages with %" PRIu64
+             " bytes of output were dropped here%s: nobody read them in time\n",
+             all, ev->lost.bytes, kinds);
+    give_words(c, ev, text, ret);
+}
+
+/* The reply came and was too long to be kept: what it said is not known any more. */
+static void give_cut(struct client *c, const struct event *ev, struct client_event *ret)
+{
+    char text[160], type[64];
+
+    text_in(ev->parts[0], "msg_type", type, sizeof type);
+    snprintf(text, sizeof text,
+             "the kernel's reply of %" PRIu64 " bytes was given up: nobody read it in time",
+             ev->lost.bytes);
+    clear_own(c);
+    ownmsg_error(&c->content, 1, "ReplyLost", text, NULL);
+    give_own(c, ev, type, ret);
+}
+
+/* ---- the rate limit ---- */
 
 static uint64_t bytes_of(const struct event *ev)
 {
@@ -302,6 +335,23 @@ static void give(const struct event *ev, struct client_event *ret)
     };
 }
 
+/* 0: the rate limit dropped it. */
+static int give_any(struct client *c, const struct event *ev, struct client_event *ret)
+{
+    if (ev->kind == EVENT_MARKER) {
+        give_marker(c, ev, ret);
+        return 1;
+    }
+    if (ev->kind == EVENT_CUT) {
+        give_cut(c, ev, ret);
+        return 1;
+    }
+    int limited = c->limit != NULL && ev->channel == JMSG_IOPUB ? give_limited(c, ev, ret) : -1;
+    if (limited < 0)
+        give(ev, ret);
+    return limited != 0;
+}
+
 int client_next(struct client *c, struct client_event *ret)
 {
     struct event ev;
@@ -313,22 +363,14 @@ int client_next(struct client *c, struct client_event *ret)
             continue;
         if (c->seat->unseen != NULL || c->seat->ask != NULL)
             seat_delivered(c->seat);
-        int limited = c->limit != NULL && ev.channel == JMSG_IOPUB && ev.kind != EVENT_MARKER
-                          ? give_limited(c, &ev, ret)
-                          : -1;
-        if (limited == 0)
-            continue;
-        if (ev.kind == EVENT_MARKER)
-            give_marker(c, &ev, ret);
-        else if (limited < 0)
-            give(&ev, ret);
-        return 1;
+        if (give_any(c, &ev, ret))
+            return 1;
     }
     c->told = 0;
     if (rc < 0) {
         metrics_count(METRIC_CLIENTS_LAGGED, 0);
         log_warn("client_lagged", "kernel=%s", c->kernel->id);
-        c->seat->cursor = eventlog_end(c->kernel->log);
+        seat_fell_behind(c->seat);
         client_end_later(c, CLIENT_LAGGED, 1);
     } else if (c->ending) {
         call_later(c);

@@ -12,6 +12,7 @@
 #include "loop.h"
 #include "metrics.h"
 #include "seat.h"
+#include "seat_park.h"
 #include "tail.h"
 
 static void on_reap(void *arg)
@@ -32,6 +33,8 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->run_dir_fd = k->recipe_fd = -1;
     k->endpoints = (struct endpoints)ENDPOINTS_NONE;
     k->log = eventlog_new(sessions_policy(s->all)->private_dir_fd, session_quota(s), NULL);
+    const struct eventlog_readers readers = seats_readers(k);
+    eventlog_set_readers(k->log, &readers);
     k->queries = queries_new();
     k->interrupt = interrupt_new();
     k->client_end = CLIENT_DELETED;
@@ -85,6 +88,7 @@ void kernel_free(struct kernel *k)
     free_waiters(&k->awaiting);
     k->tail = tail_free(k->tail);
     k->log = eventlog_free(k->log);
+    k->graves = graves_free(k->graves);
     k->queries = queries_free(k->queries);
     k->interrupt = interrupt_free(k->interrupt);
     recipe_free(&k->recipe);

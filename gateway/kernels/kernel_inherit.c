@@ -71,7 +71,7 @@ static void take_run(struct reader *r, const struct noteitem *i)
     if (i->flags & NOTEITEM_UNDELIVERED) {
         kernel_tell_gap(k, &q);
         kernel_tell_reply(k, &q, "RunLost", kernel_lost_text);
-        kernel_tell_idle(k, q.header);
+        kernel_tell_idle(k, q.seat, q.header);
         return;
     }
     struct query *added = queries_add(k->queries, &q);
@@ -282,7 +282,7 @@ void kernel_end_lost(struct kernel *k, struct query *q)
     if (!q->replied)
         kernel_tell_reply(k, q, "RunLost", kernel_lost_text);
     if (!q->idle)
-        kernel_tell_idle(k, q->header);
+        kernel_tell_idle(k, q->seat, q->header);
     q->replied = q->idle = 1;
     kernel_run_ended(k, q);
     queries_settle(k->queries, q);

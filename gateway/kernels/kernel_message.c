@@ -64,14 +64,33 @@ static void hide_error(struct event *ev, const char *type, struct buf *out)
     ev->parts[3] = buf_view(out);
 }
 
-static void log_message(struct kernel *k, enum jmsg_channel channel, enum event_kind kind,
-                        uint64_t addressee, const struct jmsg *m, const char *type)
+/* Whose request an idle or a reply ends, gets it whatever else is given up. */
+struct shelf {
+    enum event_kind kind;
+    uint64_t addressee, owner;
+};
+
+static struct shelf shelf_of_iopub(const struct query *q, const char *type, const char *state)
+{
+    if (strcmp(type, "stream") == 0)
+        return (struct shelf){ .kind = EVENT_STREAM };
+    if (strcmp(type, "display_data") == 0 || strcmp(type, "update_display_data") == 0 ||
+        strcmp(type, "execute_result") == 0)
+        return (struct shelf){ .kind = EVENT_DISPLAY };
+    if (q != NULL && strcmp(state, "idle") == 0) /* one of each: the next finds no query */
+        return (struct shelf){ .kind = EVENT_END, .owner = q->seat };
+    return (struct shelf){ .kind = EVENT_KEEP };
+}
+
+static void log_message(struct kernel *k, enum jmsg_channel channel, struct shelf shelf,
+                        const struct jmsg *m, const char *type)
 {
     autobuf struct buf hidden = { 0 };
     struct event ev = {
-        .kind = kind,
+        .kind = shelf.kind,
         .channel = channel,
-        .addressee = addressee,
+        .addressee = shelf.addressee,
+        .owner = shelf.owner,
         .buffers = m->buffers,
         .buffer_count = m->buffer_count,
     };
@@ -133,7 +152,7 @@ static void end_ignored(struct kernel *k, const struct query *done)
         run_end(&q->run, RUN_LOST);
         q->replied = q->idle = 1;
         kernel_tell_reply(k, q, "RunLost", "the kernel ignored the request");
-        kernel_tell_idle(k, q->header);
+        kernel_tell_idle(k, q->seat, q->header);
         settle(k, q);
     }
 }
@@ -238,8 +257,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     look_ahead(k, q, &n, m, state);
     if (!kernel_takes_output(k, q, m->parent_header, n.type, jmsg_bytes(m)))
         return;
-    log_message(k, JMSG_IOPUB, strcmp(n.type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP, 0, m,
-                n.type);
+    log_message(k, JMSG_IOPUB, shelf_of_iopub(q, n.type, state), m, n.type);
     if (q != NULL && q->is_run && strcmp(n.type, "error") == 0)
         kernel_see_shortage(k, q, m);
     if (is_status)
@@ -317,7 +335,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
     kernel_heard_of(k, q, 0);
     kernel_input_asked(k, q);
     seat_asked(s, m->parts);
-    log_message(k, JMSG_STDIN, EVENT_KEEP, s->number, m, n->type);
+    log_message(k, JMSG_STDIN, (struct shelf){ EVENT_KEEP, s->number, 0 }, m, n->type);
 }
 
 void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
@@ -325,7 +343,8 @@ void kernel_log_ask(struct seat *s, const struct view parts[EVENT_PARTS])
     struct jmsg m = { 0 };
 
     memcpy(m.parts, parts, sizeof m.parts);
-    log_message(s->kernel, JMSG_STDIN, EVENT_KEEP, s->number, &m, "input_request");
+    log_message(s->kernel, JMSG_STDIN, (struct shelf){ EVENT_KEEP, s->number, 0 }, &m,
+                "input_request");
 }
 
 void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
@@ -353,8 +372,12 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
      * ahead of the reply is the last moment. */
     if (q->is_run)
         kernel_see_shortage(k, q, m);
-    log_message(k, channel, EVENT_KEEP, s->number, m, n.type);
-    if (!query_is_answer(q->type, n.type))
+    int is_answer = query_is_answer(q->type, n.type);
+    const struct shelf shelf = { .kind = is_answer ? EVENT_END : EVENT_KEEP,
+                                 .addressee = s->number,
+                                 .owner = is_answer ? s->number : 0 };
+    log_message(k, channel, shelf, m, n.type);
+    if (!is_answer)
         return;
     q->replied = 1;
     kernel_is_ready_now(k);

@@ -98,10 +98,13 @@ static int put_run(struct buf *out, unsigned flags, struct view header)
 static int put_runs(const struct seat *s, struct buf *out)
 {
     const struct queries *all = s->kernel->queries;
+    unsigned older = s->unseen_count > SEAT_UNSEEN_NOTED ? s->unseen_count - SEAT_UNSEEN_NOTED : 0;
     int rc = 0;
 
     for (const struct unseen *u = s->unseen; rc == 0 && u != NULL; u = u->next) {
-        if (u->seq > s->cursor.seq)
+        if (older > 0)
+            older--;
+        else if (u->seq > s->cursor.seq)
             rc = put_run(out, NOTEITEM_UNDELIVERED, (struct view){ u->header, u->n });
     }
     for (struct query *q = queries_first(all); rc == 0 && q != NULL; q = queries_next(all, q)) {

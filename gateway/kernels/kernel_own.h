@@ -18,6 +18,7 @@
 #include "restarts.h"
 #include "session.h"
 
+struct graves;
 struct jmsg;
 struct jmsg_facts;
 struct link;
@@ -92,6 +93,7 @@ struct kernel {
     struct eventlog *log;
     struct seat *seats; /* list */
     uint64_t next_seat;
+    struct graves *graves; /* owned: of clients that lost their seats; NULL: none did */
     struct queries *queries;
     struct interrupt *interrupt; /* owned */
     uint64_t held_count;         /* messages that clients had to wait with, ever */
@@ -264,9 +266,11 @@ int kernel_may_query(struct seat *s);      /* 0: too much of it is outstanding *
 /* ---- kernel_tell.c: messages of the gateway ---- */
 void kernel_tell_status(struct kernel *k,
                         const char *execution_state); /* to each seat, in its own session */
-void kernel_tell_idle(struct kernel *k, struct view parent);
+void kernel_tell_idle(struct kernel *k, uint64_t owner, struct view parent);
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text);
 void kernel_tell_seat(const struct seat *s, const char *text); /* to one client, of no cell */
+/* To one client: the end of the run with that header was lost on its way to it. */
+void kernel_tell_lost(const struct seat *s, struct view header, const char *text);
 /* All runs end like this; who waits for a reply gets one that says why. status
  * ("restarting", "dead" or NULL) is told before the replies. */
 void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, const char *text,

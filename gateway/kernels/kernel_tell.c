@@ -19,17 +19,25 @@ static const char *session_of(const struct kernel *k)
     return k->sid[0] != '\0' ? k->sid : sessions_own_sid(k->all);
 }
 
-static void tell(struct kernel *k, const char *session, enum jmsg_channel channel,
-                 uint64_t addressee, const char *type, struct view parent, struct view content)
+struct telling {
+    const char *session;
+    enum jmsg_channel channel;
+    uint64_t addressee, owner; /* as of an event */
+};
+
+/* What the gateway says is short and rare, and said for a reason: not bulk. */
+static void tell(struct kernel *k, const struct telling *t, const char *type, struct view parent,
+                 struct view content)
 {
     autobuf struct buf header = { 0 };
 
     buf_init(&header, OWNMSG_MAX);
-    ownmsg_header(&header, type, session, NULL);
+    ownmsg_header(&header, type, t->session, NULL);
     struct event ev = {
-        .kind = strcmp(type, "stream") == 0 ? EVENT_STREAM : EVENT_KEEP,
-        .channel = channel,
-        .addressee = addressee,
+        .kind = t->owner != 0 ? EVENT_END : EVENT_KEEP,
+        .channel = t->channel,
+        .addressee = t->addressee,
+        .owner = t->owner,
         .parts = { buf_view(&header), parent, VIEW_STR(OWNMSG_METADATA), content },
     };
     eventlog_add(k->log, &ev);
@@ -42,36 +50,62 @@ void kernel_tell_status(struct kernel *k, const char *execution_state)
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, execution_state);
-    for (struct seat *s = k->seats; s != NULL; s = s->next)
-        tell(k, s->sid, JMSG_IOPUB, s->number, "status", VIEW_STR("{}"), buf_view(&content));
+    for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        const struct telling t = { .session = s->sid,
+                                   .channel = JMSG_IOPUB,
+                                   .addressee = s->number };
+        tell(k, &t, "status", VIEW_STR("{}"), buf_view(&content));
+    }
+}
+
+static void tell_stream(struct kernel *k, uint64_t addressee, struct view parent, const char *text)
+{
+    const struct telling t = { .session = session_of(k),
+                               .channel = JMSG_IOPUB,
+                               .addressee = addressee };
+    autobuf struct buf content = { 0 };
+
+    buf_init(&content, OWNMSG_MAX);
+    ownmsg_stream(&content, "stderr", text);
+    tell(k, &t, "stream", parent, buf_view(&content));
 }
 
 void kernel_tell_stream(struct kernel *k, struct view parent, const char *text)
 {
-    autobuf struct buf content = { 0 };
-
-    buf_init(&content, OWNMSG_MAX);
-    ownmsg_stream(&content, "stderr", text);
-    tell(k, session_of(k), JMSG_IOPUB, 0, "stream", parent, buf_view(&content));
+    tell_stream(k, 0, parent, text);
 }
 
 void kernel_tell_seat(const struct seat *s, const char *text)
 {
-    autobuf struct buf content = { 0 };
-
-    buf_init(&content, OWNMSG_MAX);
-    ownmsg_stream(&content, "stderr", text);
-    tell(s->kernel, session_of(s->kernel), JMSG_IOPUB, s->number, "stream", VIEW_STR("{}"),
-         buf_view(&content));
+    tell_stream(s->kernel, s->number, VIEW_STR("{}"), text);
 }
 
-void kernel_tell_idle(struct kernel *k, struct view parent)
+static void tell_idle(struct kernel *k, uint64_t addressee, uint64_t owner, struct view parent)
 {
+    const struct telling t = { session_of(k), JMSG_IOPUB, addressee, owner };
     autobuf struct buf content = { 0 };
 
     buf_init(&content, OWNMSG_MAX);
     ownmsg_status(&content, "idle");
-    tell(k, session_of(k), JMSG_IOPUB, 0, "status", parent, buf_view(&content));
+    tell(k, &t, "status", parent, buf_view(&content));
+}
+
+void kernel_tell_idle(struct kernel *k, uint64_t owner, struct view parent)
+{
+    tell_idle(k, 0, owner, parent);
+}
+
+void kernel_tell_lost(const struct seat *s, struct view header, const char *text)
+{
+    const struct query q = {
+        .seat = s->number, .channel = JMSG_SHELL, .type = "execute_request", .header = header
+    };
+    char line[320];
+
+    snprintf(line, sizeof line, "\n[holdcell] %s\n", text);
+    tell_stream(s->kernel, s->number, header, line);
+    kernel_tell_reply(s->kernel, &q, "RunLost", text);
+    tell_idle(s->kernel, s->number, s->number, header);
 }
 
 void kernel_tell_reply(struct kernel *k, const struct query *q, const char *ename,
@@ -84,7 +118,8 @@ void kernel_tell_reply(struct kernel *k, const struct query *q, const char *enam
     snprintf(type, sizeof type, "%.*s_reply", (int)(strlen(q->type) - strlen("_request")), q->type);
     buf_init(&content, OWNMSG_MAX);
     ownmsg_error(&content, 1, ename, evalue, NULL);
-    tell(k, session_of(k), q->channel, q->seat, type, q->header, buf_view(&content));
+    const struct telling t = { session_of(k), q->channel, q->seat, q->seat };
+    tell(k, &t, type, q->header, buf_view(&content));
 }
 
 void kernel_run_ended(struct kernel *k, struct query *q)
@@ -157,7 +192,7 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
         if (!q->replied)
             kernel_tell_reply(k, q, kernel_overdue_ename(q, ename), text);
         if (!q->idle)
-            kernel_tell_idle(k, q->header);
+            kernel_tell_idle(k, q->seat, q->header);
         kernel_run_ended(k, q);
     }
     /* Nothing of this process is awaited any more. */
@@ -177,5 +212,5 @@ void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, 
     snprintf(line, sizeof line, "\n[holdcell] the cell was not run: %s\n", why);
     kernel_tell_stream(s->kernel, m->header, line);
     kernel_tell_reply(s->kernel, &q, ename, why);
-    kernel_tell_idle(s->kernel, m->header);
+    kernel_tell_idle(s->kernel, s->number, m->header);
 }

@@ -53,7 +53,7 @@ static int watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
         q->replied = q->idle = 1;
         kernel_tell_reply(k, q, "RunLost",
                           "the connection to the kernel broke before it took this");
-        kernel_tell_idle(k, q->header);
+        kernel_tell_idle(k, q->seat, q->header);
         kernel_run_ended(k, q);
         queries_settle(k->queries, q);
         return WATCH_RELEASE;
@@ -117,7 +117,7 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         q->idle = 1;
         kernel_tell_dropped(k, q);
         kernel_tell_stream(k, q->header, "\n[holdcell] the end of this cell's output was lost\n");
-        kernel_tell_idle(k, q->header);
+        kernel_tell_idle(k, q->seat, q->header);
     }
     kernel_run_ended(k, q);
     queries_settle(k->queries, q);

@@ -82,7 +82,7 @@ static void open_first(struct seat *s)
         log_error("seat_socket", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
 }
 
-static void close_dealers(struct seat *s)
+void seat_close_dealers(struct seat *s)
 {
     for (unsigned i = 0; i < SEAT_DEALERS; i++)
         s->dealers[i].socket = zsocket_close(s->dealers[i].socket);
@@ -143,9 +143,11 @@ struct seat *seat_take(struct kernel *k, const char *sid)
 {
     struct seat *s = find(k, sid);
 
-    if (s == NULL)
+    if (s == NULL) {
         s = seat_new(k, sid, *sid != '\0');
-    s->inherited = 0;
+        seat_tell_lost_place(s);
+    }
+    s->inherited = s->cut_off = 0;
     kernel_note_later(k);
     if (k->phase == KERNEL_ALIVE)
         open_first(s);
@@ -156,7 +158,7 @@ void seat_end(struct seat *s)
 {
     if (s->client != NULL)
         client_orphan(s->client);
-    close_dealers(s);
+    seat_close_dealers(s);
     seat_forget_held(s);
     seat_free_kept(s);
     if (s->prev != NULL)
@@ -165,6 +167,7 @@ void seat_end(struct seat *s)
         s->kernel->seats = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
+    eventlog_reader_left(s->kernel->log);
     s->origin = origin_drop(s->origin);
     free(s->sid);
     free(s);
@@ -174,63 +177,6 @@ void seats_end_all(struct kernel *k)
 {
     while (k->seats != NULL)
         seat_end(k->seats);
-}
-
-/* What a parked seat still waits for: replies to anything, or the end of runs. */
-static int waits(const struct seat *s, int for_runs_only)
-{
-    const struct queries *q = s->kernel->queries;
-
-    if (s->stdin_timer != NULL)
-        return 1;
-    for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
-        int open_run = r->is_run && !run_ended(&r->run);
-        if (r->seat == s->number && (open_run || (!for_runs_only && !r->replied)))
-            return 1;
-    }
-    return 0;
-}
-
-void seats_sweep(struct kernel *k)
-{
-    uint64_t now = loop_now_ms(sessions_loop(k->all));
-    unsigned parked = 0;
-
-    for (struct seat *s = k->seats, *next; s != NULL; s = next) {
-        next = s->next;
-        if (s->client != NULL)
-            continue;
-        if (!s->returns && !waits(s, 1)) {
-            seat_end(s);
-            continue;
-        }
-        if (s->inherited && now - s->parked_ms < SEAT_INHERITED_MS)
-            continue; /* all of them come back at once */
-        /* Sockets cost descriptors; who comes back gets new ones. */
-        if (!waits(s, 0))
-            close_dealers(s);
-        parked++;
-    }
-    while (parked > SEATS_PARKED_MAX) {
-        struct seat *oldest = NULL;
-        for (struct seat *s = k->seats; s != NULL; s = s->next) {
-            if (s->client == NULL && (oldest == NULL || s->parked_ms < oldest->parked_ms))
-                oldest = s;
-        }
-        seat_end(oldest);
-        parked--;
-    }
-}
-
-void seat_leave(struct seat *s)
-{
-    struct kernel *k = s->kernel;
-
-    s->client = NULL;
-    s->blocked = 0;
-    s->parked_ms = loop_now_ms(sessions_loop(k->all));
-    kernel_note_later(k);
-    seats_sweep(k);
 }
 
 void seats_open(struct kernel *k)
@@ -245,7 +191,7 @@ void seats_close(struct kernel *k)
 {
     seats_close_heirs(k);
     for (struct seat *s = k->seats; s != NULL; s = s->next)
-        close_dealers(s);
+        seat_close_dealers(s);
 }
 
 void seat_reopen(struct seat *s, enum jmsg_channel channel)

@@ -26,11 +26,12 @@ enum {
     SEAT_DEALERS = 3, /* shell, control, stdin: enum jmsg_channel */
     SEATS_TAKEN_MAX =
         256, /* of one kernel: each costs the process two or three descriptors of 1,024 */
-    SEATS_PARKED_MAX = 16, /* of one kernel; the one parked longest goes first */
-    SEAT_HELD_MAX = 1024,  /* messages that wait for the proof of iopub */
+    SEAT_HELD_MAX = 1024, /* messages that wait for the proof of iopub */
     SEAT_HELD_BYTES = 16 * 1024 * 1024,
     SEAT_HEIRS_MAX = 4,
-    SEAT_UNSEEN_MAX = 64,
+    SEAT_UNSEEN_MAX = 1024,
+    SEAT_UNSEEN_BYTES = 256 * 1024,
+    SEAT_UNSEEN_NOTED = 64,    /* of those, the newest: known to the next gateway */
     SEAT_ASK_MAX = 4096,       /* bytes of an input_request that the next gateway can repeat */
     SEAT_INHERITED_MS = 60000, /* so long clients of the gateway before have a place */
 };
@@ -98,9 +99,12 @@ struct seat {
     struct ask *ask;                      /* owned; NULL: none, or one too long to be kept */
     struct unseen *unseen, **unseen_last; /* owned */
     unsigned unseen_count;
+    size_t unseen_bytes;
+    unsigned unseen_forgotten;      /* ends that are not among them any more */
     struct loop_timer *stdin_timer; /* a run waits until the kernel can ask */
     uint64_t stdin_ms;              /* since when it does, and the kernel has nothing else to do */
     int stdin_given_up;
+    int cut_off;   /* too many were away: replies to what it had sent do not come any more */
     int inherited; /* made for a client of the gateway before this one, not back yet */
 };
 
@@ -110,13 +114,17 @@ struct seat *seat_take(struct kernel *k, const char *sid);
 struct seat *seat_take_reader(struct kernel *k);
 /* 1 when that seat can be taken: the kernel has room, or it is there already. */
 int seat_has_room(const struct kernel *k, const char *sid);
+void seat_end(struct seat *s);
+void seats_end_all(struct kernel *k);
+
+/* ---- seat_away.c: clients that are away; who keeps what is seat_park.h's to say ---- */
 /* The client went: parks the seat, or ends it when nobody can come back for it
  * and nothing of it is outstanding. */
 void seat_leave(struct seat *s);
-void seat_end(struct seat *s);
-void seats_end_all(struct kernel *k);
-/* Ends parked seats that nobody can come back for, and those above the bound. */
+/* Ends parked seats that nobody can come back for, and what is above the bounds. */
 void seats_sweep(struct kernel *k);
+/* The client of a new seat had one before that was given up: it is told. */
+void seat_tell_lost_place(struct seat *s);
 
 /* The kernel's sockets of this generation are there, proven, or gone. */
 void seats_open(struct kernel *k);
@@ -152,8 +160,16 @@ void seat_run_ended(struct seat *s, struct view header);
 void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS]);
 void seat_answered(struct seat *s);  /* nothing is asked any more */
 void seat_delivered(struct seat *s); /* the cursor moved */
+/* ---- seat_log.c: a seat as a reader of the event log ---- */
+struct eventlog_readers seats_readers(struct kernel *k);
+/* What its cursor wants is gone without a trace: the client is told of each of its
+ * runs that ended, and that their ends are lost. */
+void seat_fell_behind(struct seat *s);
+void seat_catch_up(struct seat *s); /* likewise, when that is so */
+
 struct seat *seat_by_number(struct kernel *k, uint64_t number);
 
+void seat_close_dealers(struct seat *s);
 struct seat *seat_new(struct kernel *k, const char *sid, int returns);
 int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e) MUST_CHECK;
 int seat_open_own(struct seat *s, enum jmsg_channel channel, struct err *e) MUST_CHECK;

@@ -97,6 +97,7 @@ static void forget_first(struct seat *s)
     if (s->unseen == NULL)
         s->unseen_last = &s->unseen;
     s->unseen_count--;
+    s->unseen_bytes -= u->n;
     free(u);
 }
 
@@ -112,8 +113,12 @@ void seat_run_ended(struct seat *s, struct view header)
         memcpy(u->header, header.p, header.n);
     *s->unseen_last = u;
     s->unseen_last = &u->next;
-    if (++s->unseen_count > SEAT_UNSEEN_MAX)
+    s->unseen_count++;
+    s->unseen_bytes += header.n;
+    while (s->unseen_count > SEAT_UNSEEN_MAX || s->unseen_bytes > SEAT_UNSEEN_BYTES) {
         forget_first(s);
+        s->unseen_forgotten++;
+    }
 }
 
 void seat_delivered(struct seat *s)
@@ -124,6 +129,8 @@ void seat_delivered(struct seat *s)
         forget_first(s);
         changed = 1;
     }
+    if (s->unseen == NULL)
+        s->unseen_forgotten = 0;
     if (s->ask != NULL && !s->ask->given && s->ask->seq < s->cursor.seq)
         s->ask->given = changed = 1;
     if (changed)

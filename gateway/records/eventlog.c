@@ -46,6 +46,16 @@ struct eventlog *eventlog_free(struct eventlog *g)
     return NULL;
 }
 
+void eventlog_set_readers(struct eventlog *g, const struct eventlog_readers *r)
+{
+    g->readers = *r;
+}
+
+void eventlog_reader_left(struct eventlog *g)
+{
+    g->clean[SIFT_KEEP] = 0;
+}
+
 /* ---- adding ---- */
 
 static size_t round8(size_t n)
@@ -80,8 +90,8 @@ static void write_record(uint8_t *at, const struct event *in, uint64_t seq, size
         .buffer_count = (uint16_t)in->buffer_count,
         .seq = seq,
         .addressee = in->addressee,
-        .dropped = in->dropped,
-        .dropped_bytes = in->dropped_bytes,
+        .owner = in->owner,
+        .lost = in->lost,
     };
     uint8_t *end = at + size;
 
@@ -187,7 +197,9 @@ uint64_t eventlog_add(struct eventlog *g, const struct event *in)
     struct segment *s = log_segment(g, g->count - 1);
     s->len += size;
     s->last_seq = seq;
-    s->has_stream |= in->kind == EVENT_STREAM;
+    sift_note(&s->held, in->kind, size);
+    if (in->kind < EVENT_BULKS)
+        g->held[in->kind] += size;
     if (g->memory > g->limits.memory)
         log_make_room(g);
     return seq;
@@ -263,10 +275,10 @@ static int give(struct eventlog *g, const uint8_t *at, struct event *ret)
         .kind = r.kind,
         .channel = r.channel,
         .addressee = r.addressee,
+        .owner = r.owner,
         .buffers = g->views,
         .buffer_count = r.buffer_count,
-        .dropped = r.dropped,
-        .dropped_bytes = r.dropped_bytes,
+        .lost = r.lost,
     };
     for (unsigned i = 0; i < EVENT_PARTS; i++) {
         ret->parts[i] = (struct view){ p, r.part[i] };
@@ -325,8 +337,7 @@ struct eventlog_use eventlog_use(const struct eventlog *g)
         .memory = g->memory,
         .spool = g->spool_used,
         .entries_given_up = g->given_up,
-        .stream_dropped = g->stream_dropped,
-        .stream_bytes_dropped = g->stream_bytes,
+        .lost = g->lost,
         .segments = (unsigned)g->count,
     };
 }

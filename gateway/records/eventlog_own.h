@@ -5,17 +5,7 @@
 #include <sys/types.h>
 
 #include "eventlog.h"
-
-/* An entry as it lies in a segment, followed by the sizes of the buffers (u32
- * each), the parts and the buffers; size is rounded up to 8. */
-struct record {
-    uint32_t size;
-    uint8_t kind, channel;
-    uint16_t buffer_count;
-    uint64_t seq, addressee;
-    uint64_t dropped, dropped_bytes;
-    uint32_t part[EVENT_PARTS];
-};
+#include "eventlog_sift.h"
 
 struct segment {
     uint64_t id, version;         /* version rises when records moved inside */
@@ -26,7 +16,7 @@ struct segment {
     off_t at;        /* in the spool */
     uint64_t region; /* bytes charged there, from at */
     uint64_t extent; /* bytes that nobody else uses, from at */
-    int has_stream;
+    struct sift_held held;
 };
 
 struct eventlog {
@@ -35,7 +25,9 @@ struct eventlog {
     struct eventlog_limits limits;
     struct segment **list; /* owned ring-free deque: list[head .. head + count - 1], oldest first */
     size_t head, count, room;
-    size_t clean; /* leading segments that hold no stream */
+    size_t clean[SIFT_LEVELS]; /* leading segments that have nothing to give up at that level */
+    uint64_t held[EVENT_BULKS];
+    struct eventlog_readers readers; /* its functions may be NULL */
     size_t memory;
     size_t spooled; /* segments in the file */
     int spool_fd;   /* owned; -1 until needed */
@@ -44,7 +36,8 @@ struct eventlog {
     int no_punch; /* the file system cannot give back space inside a file */
     uint64_t next_seq, next_id;
     uint64_t lost_before; /* a cursor below it has missed entries */
-    uint64_t given_up, stream_dropped, stream_bytes;
+    uint64_t given_up;
+    struct event_loss lost;
     int sealed; /* the last segment takes no more */
     struct {    /* a segment read back */
         uint64_t id, version;
@@ -64,8 +57,8 @@ static inline struct segment *log_segment(const struct eventlog *g, size_t i)
  * Borrowed until the next call. */
 const uint8_t *log_load(struct eventlog *g, const struct segment *s);
 
-/* Brings memory below its limit: to the spool, by giving up stream text, at last
- * by giving up the oldest entries. */
+/* Brings memory below its limit: to the spool, by giving up what is least missed
+ * (eventlog_sift.h), at last the oldest entries. */
 void log_make_room(struct eventlog *g);
 
 void log_remove(struct eventlog *g, size_t i); /* frees the segment and what is charged for it */

@@ -1,5 +1,5 @@
 /* How an event log stays within its bounds: moving segments to the spool file,
- * and giving up stream text when neither memory nor file has room. */
+ * and giving up entries when neither memory nor file has room. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,6 +56,8 @@ void log_remove(struct eventlog *g, size_t i)
         g->spool_used = 0;
         g->spool_end = 0;
     }
+    for (unsigned kind = 0; kind < EVENT_BULKS; kind++)
+        g->held[kind] -= s->held.bulk[kind];
     free(s->data);
     free(s);
     if (i == 0)
@@ -64,8 +66,8 @@ void log_remove(struct eventlog *g, size_t i)
         memmove(&g->list[g->head + i], &g->list[g->head + i + 1],
                 (g->count - i - 1) * sizeof *g->list);
     g->count--;
-    if (g->clean > i)
-        g->clean--;
+    for (unsigned level = 0; level < SIFT_LEVELS; level++)
+        g->clean[level] -= g->clean[level] > i;
 }
 
 static int open_spool(struct eventlog *g)
@@ -130,192 +132,157 @@ static int move_out(struct eventlog *g, struct segment *s)
     return 1;
 }
 
-/* ---- giving up stream text ---- */
-
-struct out {
-    uint8_t *data; /* owned; as large as the input, which never grows */
-    size_t len;
-    size_t last; /* offset of the last record when it is a marker, else SIZE_MAX */
-};
-
-/* Parts come in order: header, then parent_header; a marker has the latter alone. */
-static struct view parent_of(const uint8_t *at)
-{
-    struct record r;
-
-    memcpy(&r, at, sizeof r);
-    const uint8_t *p = at + sizeof r + r.buffer_count * sizeof(uint32_t);
-    return (struct view){ p + r.part[0], r.part[1] };
-}
-
-static int same(struct view a, struct view b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
-static void add_keep(struct out *o, const uint8_t *at, size_t n)
-{
-    memcpy(o->data + o->len, at, n);
-    o->len += n;
-    o->last = SIZE_MAX;
-}
-
-/* Adds what a stream record or a marker stands for to the marker at the end of
- * out, or makes one. It holds the parent alone, so it fits where the record was. */
-static void add_dropped(struct out *o, const uint8_t *at, const struct record *r)
-{
-    struct view parent = parent_of(at);
-    uint64_t dropped = r->kind == EVENT_MARKER ? r->dropped : 1;
-    uint64_t bytes = r->kind == EVENT_MARKER ? r->dropped_bytes : r->part[3];
-    struct record m;
-
-    if (o->last != SIZE_MAX && same(parent_of(o->data + o->last), parent)) {
-        memcpy(&m, o->data + o->last, sizeof m);
-        m.seq = r->seq;
-        m.dropped += dropped;
-        m.dropped_bytes += bytes;
-        memcpy(o->data + o->last, &m, sizeof m);
-        return;
-    }
-    size_t size = (sizeof m + parent.n + 7) & ~(size_t)7;
-    m = (struct record){
-        .size = (uint32_t)size,
-        .kind = EVENT_MARKER,
-        .channel = JMSG_IOPUB,
-        .seq = r->seq,
-        .dropped = dropped,
-        .dropped_bytes = bytes,
-        .part = { 0, (uint32_t)parent.n, 0, 0 },
-    };
-    o->last = o->len;
-    memset(o->data + o->len, 0, size);
-    memcpy(o->data + o->len, &m, sizeof m);
-    if (parent.n > 0)
-        memcpy(o->data + o->len + sizeof m, parent.p, parent.n);
-    o->len += size;
-}
-
-static void sift(struct out *o, const uint8_t *data, size_t len)
-{
-    for (size_t at = 0; at < len;) {
-        struct record r;
-        memcpy(&r, data + at, sizeof r);
-        if (r.kind == EVENT_KEEP)
-            add_keep(o, data + at, r.size);
-        else
-            add_dropped(o, data + at, &r);
-        at += r.size;
-    }
-}
-
-static void count_dropped(struct eventlog *g, const uint8_t *data, size_t len)
-{
-    for (size_t at = 0; at < len;) {
-        struct record r;
-        memcpy(&r, data + at, sizeof r);
-        if (r.kind == EVENT_STREAM) {
-            g->stream_dropped++;
-            metrics_count(METRIC_DROPPED, METRIC_GIVEN_UP);
-            g->stream_bytes += r.part[3];
-        }
-        at += r.size;
-    }
-}
+/* ---- giving up ---- */
 
 /* Puts the sifted bytes in the place of s. 0 when the spool refuses. */
-static int replace(struct eventlog *g, struct segment *s, struct out *o)
+static int replace(struct eventlog *g, struct segment *s, struct sift *o)
 {
     if (s->data != NULL) {
-        uint8_t *data = realloc(o->data, o->len);
+        uint8_t *data = realloc(o->out, o->len > 0 ? o->len : 1);
         g->memory -= s->size;
         free(s->data);
-        s->data = data != NULL ? data : o->data;
-        o->data = NULL;
+        s->data = data != NULL ? data : o->out;
+        o->out = NULL;
         s->size = o->len;
         g->memory += s->size;
     } else {
         uint64_t region = round_block(o->len);
-        if (region > s->extent || write_at(g->spool_fd, o->data, o->len, s->at) < 0)
+        if (region > s->extent || write_at(g->spool_fd, o->out, o->len, s->at) < 0)
             return 0;
         if (region > s->region || punch(g, s, region))
             charge(g, s, region);
     }
     s->len = o->len;
     s->version++;
-    s->has_stream = 0;
+    for (unsigned kind = 0; kind < EVENT_BULKS; kind++)
+        g->held[kind] = g->held[kind] - s->held.bulk[kind] + o->held.bulk[kind];
+    s->held = o->held;
     return 1;
 }
 
-/* Puts what is left of list[i] behind the clean segment before it when both fit
- * into one: a long flood would else leave a thread of tiny segments, and a marker
- * in each. */
-static int join(struct eventlog *g, size_t i, const struct out *rest)
+static void count_lost(struct eventlog *g, const struct event_loss *lost)
+{
+    for (unsigned i = 0; i < EVENT_LOSTS; i++) {
+        g->lost.count[i] += lost->count[i];
+        metrics_add(METRIC_DROPPED, METRIC_GIVEN_UP, 0, 0, lost->count[i]);
+    }
+    g->lost.bytes += lost->bytes;
+}
+
+/* Puts what is left of list[i] behind the segment before it when both fit into
+ * one: a long flood would else leave a thread of tiny segments, and a marker in
+ * each. */
+static int join(struct eventlog *g, size_t i, const struct sift *rest)
 {
     if (i == 0)
         return 0;
     struct segment *s = log_segment(g, i), *p = log_segment(g, i - 1);
-    if (p->has_stream || p->len + rest->len > g->limits.segment)
+    if (p->len + rest->len > g->limits.segment)
         return 0;
     const uint8_t *data = log_load(g, p);
-    struct out o = { .data = malloc(p->len + rest->len), .last = SIZE_MAX };
+    uint8_t *out = malloc(p->len + rest->len + 1);
+    struct sift o;
     int done = 0;
-    if (data != NULL && o.data != NULL) {
-        sift(&o, data, p->len);
-        sift(&o, rest->data, rest->len);
+    sift_begin(&o, rest->level, &g->readers, out);
+    if (data != NULL && out != NULL) {
+        sift_add(&o, data, p->len);
+        sift_add(&o, rest->out, rest->len);
         done = replace(g, p, &o);
     }
-    free(o.data);
-    if (done) {
-        p->last_seq = s->last_seq;
-        log_remove(g, i);
+    free(o.out);
+    if (!done)
+        return 0;
+    count_lost(g, &o.lost);
+    p->last_seq = s->last_seq;
+    log_remove(g, i);
+    for (unsigned level = 0; level < SIFT_LEVELS; level++) {
+        if (level != rest->level && g->clean[level] >= i)
+            g->clean[level] = i - 1; /* it has entries now that were not looked at */
     }
-    return done;
+    return 1;
 }
 
-/* Takes the stream text out of list[i]; 0 when that gave nothing back. */
-static int compact(struct eventlog *g, size_t i)
+static int put_back(struct eventlog *g, size_t i, struct sift *o)
+{
+    if (o->len == 0) { /* all of it was for nobody */
+        log_remove(g, i);
+        return 1;
+    }
+    return join(g, i, o) || replace(g, log_segment(g, i), o);
+}
+
+/* Takes out of list[i] what goes at that level; 0 when that gave nothing back. */
+static int compact(struct eventlog *g, size_t i, enum sift_level level)
 {
     struct segment *s = log_segment(g, i);
     uint64_t before = g->memory + g->spool_used;
-    struct out o = { .data = malloc(s->len), .last = SIZE_MAX };
+    uint8_t *out = malloc(s->len);
+    struct sift o;
 
     /* Nothing would be won in a file that gives no blocks back. */
-    const uint8_t *data =
-        o.data != NULL && (s->data != NULL || !g->no_punch) ? log_load(g, s) : NULL;
+    const uint8_t *data = out != NULL && (s->data != NULL || !g->no_punch) ? log_load(g, s) : NULL;
     if (data == NULL) {
-        free(o.data);
+        free(out);
         return 0;
     }
-    sift(&o, data, s->len);
-    count_dropped(g, data, s->len);
-    int done = join(g, i, &o) || replace(g, s, &o);
-    free(o.data);
+    sift_begin(&o, level, &g->readers, out);
+    sift_add(&o, data, s->len);
+    int done = o.len < s->len && put_back(g, i, &o);
+    if (done)
+        count_lost(g, &o.lost);
+    free(o.out);
     return done && g->memory + g->spool_used < before;
 }
 
-/* Gives up the oldest stream text there is. 0 when that frees nothing. */
-static int drop_stream(struct eventlog *g)
+/* Gives up the oldest that goes at that level. 0 when that frees nothing. */
+static int drop_level(struct eventlog *g, enum sift_level level)
 {
-    while (g->clean + 1 < g->count) { /* nobody had a turn yet to read the newest */
-        size_t i = g->clean;
-        if (!log_segment(g, i)->has_stream) {
-            g->clean++;
+    while (g->clean[level] + 1 < g->count) { /* nobody had a turn yet to read the newest */
+        size_t i = g->clean[level], count = g->count;
+        if (!(log_segment(g, i)->held.kinds & sift_kinds(level))) {
+            g->clean[level]++;
             continue;
         }
-        if (compact(g, i))
+        if (compact(g, i, level))
             return 1;
-        g->clean = i + 1;
+        if (g->count == count)
+            g->clean[level] = i + 1;
     }
     return 0;
 }
 
+static int drop_least_missed(struct eventlog *g)
+{
+    for (unsigned turn = 0; turn < SIFT_LEVELS; turn++) {
+        if (drop_level(g, sift_order(g->held, turn)))
+            return 1;
+    }
+    return 0;
+}
+
+static void drop_first(struct eventlog *g)
+{
+    uint64_t next = log_segment(g, 0)->last_seq + 1;
+
+    if (g->lost_before < next)
+        g->lost_before = next;
+    log_remove(g, 0);
+}
+
+/* What everybody has read. */
+static int drop_passed(struct eventlog *g)
+{
+    if (g->readers.floor == NULL || g->count < 2 ||
+        log_segment(g, 0)->last_seq >= g->readers.floor(g->readers.arg))
+        return 0;
+    drop_first(g);
+    return 1;
+}
+
 static void drop_oldest(struct eventlog *g)
 {
-    struct segment *s = log_segment(g, 0);
-
-    g->lost_before = s->last_seq + 1;
     g->given_up++;
-    log_remove(g, 0);
+    drop_first(g);
 }
 
 static struct segment *oldest_in_memory(struct eventlog *g)
@@ -329,6 +296,17 @@ static struct segment *oldest_in_memory(struct eventlog *g)
     return NULL;
 }
 
+/* All that is above the limit is one large entry that came just now: it is offered
+ * once, in memory, and the ends of others do not go for it. */
+static int only_newest_is_above(const struct eventlog *g)
+{
+    const struct segment *s = log_segment(g, g->count - 1);
+
+    if (g->count == 1)
+        return 1;
+    return s->data != NULL && s->len > g->limits.segment && g->memory - s->size <= g->limits.memory;
+}
+
 void log_make_room(struct eventlog *g)
 {
     while (g->memory > g->limits.memory && g->count > 0) {
@@ -338,10 +316,10 @@ void log_make_room(struct eventlog *g)
             g->sealed = 1;
             continue;
         }
-        if (move_out(g, s) || drop_stream(g))
+        if (move_out(g, s) || drop_passed(g) || drop_least_missed(g))
             continue;
-        if (g->count == 1)
-            return; /* the spool refuses: what came just now is offered once, in memory */
+        if (only_newest_is_above(g))
+            return;
         drop_oldest(g);
     }
 }

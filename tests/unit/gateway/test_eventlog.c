@@ -1,5 +1,5 @@
-/* The event log against a plain model: nothing but stream text is ever missing,
- * and each missing byte is counted. */
+/* The event log against a plain model: what is missing was the least missed, and
+ * each missing entry and byte is counted. */
 #include "eventlog.h"
 
 #include <errno.h>
@@ -146,8 +146,8 @@ static void read_all(struct eventlog *g, struct eventlog_cursor c, struct model 
             got->stream++;
             got->stream_bytes += out.parts[3].n;
         } else {
-            got->stream += out.dropped;
-            got->stream_bytes += out.dropped_bytes;
+            got->stream += out.lost.count[LOST_STREAM];
+            got->stream_bytes += out.lost.bytes;
         }
     }
 }
@@ -163,7 +163,7 @@ static void a_flood_loses_only_stream_text_and_counts_it(void **state)
     struct eventlog_use use = eventlog_use(f->log);
     assert_true(use.memory <= small.memory);
     assert_true(use.spool <= small.spool);
-    assert_true(use.stream_dropped > 0);
+    assert_true(use.lost.count[LOST_STREAM] > 0);
     read_all(f->log, start, &got, &rc);
     assert_int_equal(rc, 0);
     assert_int_equal(got.keep, put.keep);
@@ -183,24 +183,209 @@ static void what_fits_the_spool_is_read_back_whole(void **state)
     assert_int_equal(rc, 0);
     assert_int_equal(got.keep, put.keep);
     assert_int_equal(got.stream, put.stream);
-    assert_int_equal(eventlog_use(f->log).stream_dropped, 0);
+    assert_int_equal(eventlog_use(f->log).lost.count[LOST_STREAM], 0);
     assert_true(eventlog_use(f->log).spool > 0);
 }
 
-static void replies_that_fill_everything_end_the_cursors_that_lag(void **state)
+/* Ends of seat 7; kind and length as given. */
+static uint64_t add_of(struct eventlog *g, enum event_kind kind, const char *parent, size_t n)
+{
+    static uint8_t text[300 << 10];
+    struct event in = {
+        .kind = kind,
+        .channel = kind == EVENT_END ? JMSG_SHELL : JMSG_IOPUB,
+        .addressee = kind == EVENT_END ? 7 : 0,
+        .owner = kind == EVENT_END ? 7 : 0,
+        .parts = { VIEW_STR("{\"h\":1}"), view_cstr(parent), VIEW_STR("{}"), { text, n } },
+    };
+
+    check(n <= sizeof text);
+    return eventlog_add(g, &in);
+}
+
+/* Who reads: one seat, with number and cursor. */
+struct reader {
+    uint64_t seat, at;
+};
+
+static int between(void *arg, uint64_t after, uint64_t to)
+{
+    const struct reader *r = arg;
+
+    return r->seat != 0 && r->at > after && r->at <= to;
+}
+
+static int awaits(void *arg, uint64_t owner, uint64_t seq)
+{
+    const struct reader *r = arg;
+
+    return owner == r->seat && r->at <= seq;
+}
+
+static uint64_t lowest(void *arg)
+{
+    const struct reader *r = arg;
+
+    return r->seat != 0 ? r->at : UINT64_MAX;
+}
+
+static void watch(struct eventlog *g, struct reader *r)
+{
+    const struct eventlog_readers readers = { r, between, awaits, lowest };
+
+    eventlog_set_readers(g, &readers);
+}
+
+static void displays_that_fill_everything_leave_replies_and_are_counted(void **state)
 {
     struct fixture *f = *state;
-    struct model put = { 0 }, got = { 0 };
-    struct eventlog_cursor start = eventlog_end(f->log);
+    struct eventlog_cursor c = eventlog_end(f->log);
+    struct reader r = { 7, c.seq };
+    struct event out;
+    uint64_t displays = 0, lost = 0, ends = 0, last = 0;
     int rc;
 
-    fill(f->log, 3000, 3, &put, 100);
+    watch(f->log, &r);
+    for (int cell = 0; cell < 100; cell++) {
+        char parent[32];
+        snprintf(parent, sizeof parent, "{\"msg_id\":\"%d\"}", cell);
+        for (int i = 0; i < 10; i++)
+            add_of(f->log, EVENT_DISPLAY, parent, 9000);
+        add_of(f->log, EVENT_END, parent, 100);
+    }
     struct eventlog_use use = eventlog_use(f->log);
     assert_true(use.memory <= small.memory && use.spool <= small.spool);
-    read_all(f->log, start, &got, &rc);
-    assert_int_equal(rc, -HC_EGONE);
+    while ((rc = eventlog_read(f->log, &c, &out)) == 1) {
+        assert_true(out.seq > last);
+        last = out.seq;
+        displays += out.kind == EVENT_DISPLAY;
+        ends += out.kind == EVENT_END;
+        if (out.kind != EVENT_MARKER)
+            continue;
+        assert_int_equal(out.lost.bytes, out.lost.count[LOST_DISPLAY] * 9000);
+        lost += out.lost.count[LOST_DISPLAY];
+    }
+    assert_int_equal(rc, 0);
+    assert_int_equal(ends, 100);
+    assert_true(lost > 0 && displays > 0);
+    assert_int_equal(displays + lost, 1000);
+    assert_int_equal(use.lost.count[LOST_DISPLAY], lost);
+    assert_int_equal(use.entries_given_up, 0);
+}
+
+static void what_fills_the_log_goes_and_not_what_is_small(void **state)
+{
+    struct fixture *f = *state;
     struct eventlog_cursor c = eventlog_end(f->log);
     struct event out;
+    unsigned texts = 0;
+
+    for (int i = 0; i < 500; i++) {
+        add_of(f->log, EVENT_STREAM, "{\"msg_id\":\"text\"}", 100);
+        if (i % 20 == 0)
+            add_of(f->log, EVENT_DISPLAY, "{\"msg_id\":\"display\"}", 9000);
+    }
+    while (eventlog_read(f->log, &c, &out) == 1)
+        texts += out.kind == EVENT_STREAM;
+    assert_int_equal(texts, 500);
+    assert_true(eventlog_use(f->log).lost.count[LOST_DISPLAY] > 0);
+}
+
+static void what_everybody_has_read_goes_before_anything_that_is_missed(void **state)
+{
+    struct fixture *f = *state;
+    struct reader r = { 7, eventlog_end(f->log).seq };
+    struct event out;
+
+    watch(f->log, &r);
+    for (int i = 0; i < 20; i++)
+        add_of(f->log, EVENT_DISPLAY, "{}", 9000);
+    struct eventlog_cursor c = eventlog_end(f->log);
+    r.at = c.seq;
+    for (int i = 0; i < 20; i++)
+        add_of(f->log, EVENT_STREAM, "{}", 9000);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(eventlog_read(f->log, &c, &out), 1);
+        assert_int_equal(out.kind, EVENT_STREAM);
+    }
+    assert_int_equal(eventlog_use(f->log).lost.count[LOST_DISPLAY], 0);
+}
+
+static void long_replies_that_fill_everything_leave_their_headers(void **state)
+{
+    struct fixture *f = *state;
+    struct eventlog_cursor c = eventlog_end(f->log);
+    struct reader r = { 7, c.seq };
+    struct event out;
+    unsigned whole = 0, cut = 0;
+    int rc;
+
+    watch(f->log, &r);
+    for (int i = 0; i < 100; i++)
+        add_of(f->log, EVENT_END, "{\"msg_id\":\"m\"}", 9000);
+    struct eventlog_use use = eventlog_use(f->log);
+    assert_true(use.memory <= small.memory && use.spool <= small.spool);
+    while ((rc = eventlog_read(f->log, &c, &out)) == 1) {
+        whole += out.kind == EVENT_END;
+        if (out.kind != EVENT_CUT)
+            continue;
+        cut++;
+        assert_int_equal(out.lost.bytes, 9000);
+        assert_int_equal(out.addressee, 7);
+        assert_true(view_equals(out.parts[0], "{\"h\":1}"));
+        assert_true(view_equals(out.parts[1], "{\"msg_id\":\"m\"}"));
+    }
+    assert_int_equal(rc, 0);
+    assert_true(cut > 0 && whole > 0);
+    assert_int_equal(cut + whole, 100);
+}
+
+static void ends_that_nobody_waits_for_any_more_make_room(void **state)
+{
+    struct fixture *f = *state;
+    struct reader r = { 7, eventlog_end(f->log).seq }, other = { 8, r.at };
+
+    watch(f->log, &r);
+    for (int i = 0; i < 500; i++)
+        add_of(f->log, EVENT_END, "{}", 500);
+    assert_int_equal(eventlog_use(f->log).lost.count[LOST_OTHER], 0);
+    watch(f->log, &other);
+    eventlog_reader_left(f->log);
+    for (int i = 0; i < 500; i++)
+        add_of(f->log, EVENT_KEEP, "{}", 500);
+    assert_int_equal(eventlog_use(f->log).entries_given_up, 0);
+    assert_true(eventlog_use(f->log).lost.count[LOST_OTHER] >= 100);
+}
+
+static void where_the_spool_refuses_a_large_display_costs_no_reply(void **state)
+{
+    struct fixture *f = *state;
+    struct eventlog_cursor c = eventlog_end(f->log);
+    struct event out;
+    unsigned ends = 0;
+
+    f->quota.max = 0;
+    for (int i = 0; i < 20; i++) {
+        add_of(f->log, EVENT_DISPLAY, "{}", 200 << 10);
+        add_of(f->log, EVENT_END, "{}", 100);
+    }
+    while (eventlog_read(f->log, &c, &out) == 1)
+        ends += out.kind == EVENT_END;
+    assert_int_equal(ends, 20);
+}
+
+static void short_replies_that_fill_everything_end_the_cursors_that_lag(void **state)
+{
+    struct fixture *f = *state;
+    struct eventlog_cursor start = eventlog_end(f->log), c = start;
+    struct event out;
+
+    for (int i = 0; i < 3000; i++)
+        add_of(f->log, EVENT_END, "{}", 300);
+    struct eventlog_use use = eventlog_use(f->log);
+    assert_true(use.memory <= small.memory && use.spool <= small.spool);
+    assert_int_equal(eventlog_read(f->log, &c, &out), -HC_EGONE);
+    c = eventlog_end(f->log);
     add(f->log, EVENT_KEEP, "{}", "1234", 4);
     assert_int_equal(eventlog_read(f->log, &c, &out), 1);
 }
@@ -336,7 +521,13 @@ int main(void)
         TEST(entries_come_back_whole_and_in_order),
         TEST(a_flood_loses_only_stream_text_and_counts_it),
         TEST(what_fits_the_spool_is_read_back_whole),
-        TEST(replies_that_fill_everything_end_the_cursors_that_lag),
+        TEST(displays_that_fill_everything_leave_replies_and_are_counted),
+        TEST(what_fills_the_log_goes_and_not_what_is_small),
+        TEST(what_everybody_has_read_goes_before_anything_that_is_missed),
+        TEST(long_replies_that_fill_everything_leave_their_headers),
+        TEST(ends_that_nobody_waits_for_any_more_make_room),
+        TEST(where_the_spool_refuses_a_large_display_costs_no_reply),
+        TEST(short_replies_that_fill_everything_end_the_cursors_that_lag),
         TEST(without_a_disk_the_log_lives_in_its_memory),
         TEST(the_quota_of_a_principal_bounds_all_its_logs),
         TEST(a_cursor_in_the_middle_of_dropped_text_goes_on_behind_it),
