@@ -70,12 +70,15 @@ struct shelf {
     uint64_t addressee, owner;
 };
 
-static struct shelf shelf_of_iopub(const struct query *q, const char *type, const char *state)
+static struct shelf shelf_of_iopub(const struct query *q, const char *type, const char *state,
+                                   size_t bytes)
 {
+    enum { RESULT_SMALL = 64 * 1024 }; /* of a cell there is one */
+
     if (strcmp(type, "stream") == 0)
         return (struct shelf){ .kind = EVENT_STREAM };
     if (strcmp(type, "display_data") == 0 || strcmp(type, "update_display_data") == 0 ||
-        strcmp(type, "execute_result") == 0)
+        (strcmp(type, "execute_result") == 0 && bytes > RESULT_SMALL))
         return (struct shelf){ .kind = EVENT_DISPLAY };
     if (q != NULL && strcmp(state, "idle") == 0) /* one of each: the next finds no query */
         return (struct shelf){ .kind = EVENT_END, .owner = q->seat };
@@ -257,7 +260,7 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
     look_ahead(k, q, &n, m, state);
     if (!kernel_takes_output(k, q, m->parent_header, n.type, jmsg_bytes(m)))
         return;
-    log_message(k, JMSG_IOPUB, shelf_of_iopub(q, n.type, state), m, n.type);
+    log_message(k, JMSG_IOPUB, shelf_of_iopub(q, n.type, state, jmsg_bytes(m)), m, n.type);
     if (q != NULL && q->is_run && strcmp(n.type, "error") == 0)
         kernel_see_shortage(k, q, m);
     if (is_status)
