@@ -78,11 +78,10 @@ static int limit(int resource, rlim_t value)
     return setrlimit(resource, &r);
 }
 
-/* libzmq reads what a kernel sends without a bound of its own: the parts of a
- * message that never ends, or more than the loop takes. The gateway is the last to
- * go when memory runs out, so without this the sessions of others would go first.
- * At the limit libzmq ends the connection that wants more, or the gateway dies and
- * its successor adopts the kernels. */
+/* The gateway is the last to go when memory runs out, so without this the sessions of others would
+ * go first, should anything in it grow without a bound. A quarter of it is what libzmq may hold of
+ * all kernels (gateway/wire/zguard.h). At the limit the gateway dies, and its successor adopts the
+ * kernels. */
 static int limit_memory(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

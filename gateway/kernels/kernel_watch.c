@@ -24,7 +24,7 @@ static int is_open_run(const struct query *q)
 
 /* ---- a connection that broke ---- */
 
-/* A reply above FRAME_MAX of zsocket.c ends the asker's connection, and libzmq tells
+/* A reply above ZGUARD_FRAME_MAX ends the asker's connection, and libzmq tells
  * nobody: it shows as a request that ended without a reply. The seat gets a new socket of
  * the same name; whether the kernel ever read what was sent behind is in doubt. */
 static void reconnect(struct kernel *k, const struct query *lost, struct seat *s)
