@@ -1,12 +1,16 @@
-"""A plain client of the channels WebSocket (legacy JSON framing)."""
+"""A plain client of the channels WebSocket, in the legacy JSON framing or in that of v1."""
 
 import json
+import struct
 import time
 import uuid
 
 import websocket
 
 from server import DEADLINE
+
+
+V1 = "v1.kernel.websocket.jupyter.org"
 
 
 class Ended(Exception):
@@ -43,14 +47,32 @@ class Run:
         return self.reply["content"].get("ename") if self.reply else None
 
 
+def v1_pack(m):
+    parts = [m["channel"].encode()] + [json.dumps(m[k]).encode() for k in ("header", "parent_header", "metadata", "content")]
+    at = [8 * (len(parts) + 2)]
+    for part in parts:
+        at.append(at[-1] + len(part))
+    return struct.pack(f"<{len(at) + 1}Q", len(at), *at) + b"".join(parts)
+
+
+def v1_unpack(data):
+    count, = struct.unpack_from("<Q", data)
+    at = struct.unpack_from(f"<{count}Q", data, 8)
+    channel, header, parent, metadata, content, *_ = (data[a:b] for a, b in zip(at, at[1:]))
+    header = json.loads(header)
+    return {"channel": channel.decode(), "header": header, "msg_type": header["msg_type"], "parent_header": json.loads(parent),
+            "metadata": json.loads(metadata), "content": json.loads(content)}
+
+
 class Channels:
-    def __init__(self, server, kid, sid=None, header=(), base=""):
+    def __init__(self, server, kid, sid=None, header=(), base="", v1=False):
+        self.v1 = v1
         self.sid = sid or uuid.uuid4().hex
         header = [*header] + ([f"Authorization: token {server.token}"] if server.token else [])
         self.ws = websocket.create_connection(
             f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}{base}/api/kernels/{kid}/channels?session_id={self.sid}",
             header=header, timeout=DEADLINE, sslopt={"context": server.tls} if server.tls else None,
-            skip_utf8_validation=True)      # json does that, and faster
+            subprotocols=[V1] if v1 else None, skip_utf8_validation=True)      # json does that, and faster
         self.seen = []                      # every message, in order
 
     def close(self):
@@ -64,11 +86,15 @@ class Channels:
 
     def send(self, kind, content, channel="shell", parent=None):
         msg_id = uuid.uuid4().hex
-        self.ws.send(json.dumps({
+        message = {
             "header": {"msg_id": msg_id, "msg_type": kind, "session": self.sid, "username": "test",
                        "version": "5.4", "date": "2026-01-01T00:00:00.000000Z"},
             "parent_header": parent or {}, "metadata": {}, "content": content,
-            "channel": channel, "buffers": []}))
+            "channel": channel, "buffers": []}
+        if self.v1:
+            self.ws.send_binary(v1_pack(message))
+        else:
+            self.ws.send(json.dumps(message))
         return msg_id
 
     def recv(self, timeout=DEADLINE):
@@ -84,6 +110,9 @@ class Channels:
             raise Ended(None) from e
         if op == websocket.ABNF.OPCODE_CLOSE:
             raise Ended(int.from_bytes(data[:2], "big") if len(data) >= 2 else None)
+        if op == websocket.ABNF.OPCODE_BINARY and self.v1:
+            self.seen.append(v1_unpack(data))
+            return self.seen[-1]
         if op == websocket.ABNF.OPCODE_BINARY:
             off = int.from_bytes(data[4:8], "big")
             data = data[off:int.from_bytes(data[8:12], "big")]

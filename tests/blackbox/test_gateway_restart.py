@@ -25,12 +25,12 @@ def kill_gateway(s):
     return old
 
 
-def reconnect(s, kid, sid):
+def reconnect(s, kid, sid, **kw):
     """As a client that tries again; connections wait in the backlog meanwhile."""
     end = time.monotonic() + DEADLINE
     while True:
         try:
-            return Channels(s, kid, sid)
+            return Channels(s, kid, sid, **kw)
         except (OSError, websocket.WebSocketException) as e:
             if time.monotonic() > end:
                 raise AssertionError(f"no connection: {e!r}") from e
@@ -156,17 +156,19 @@ def slow_cell(name, lines, pause):
             f"    time.sleep({pause})\n{name} = 'done'")
 
 
-def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with):
+@pytest.mark.parametrize("v1", [False, pytest.param(True, marks=pytest.mark.full)], ids=["legacy", "v1"])
+def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with, v1):
+    """A cell of 20 s, the gateway killed in the middle of it."""
     s = server_with()
     kid = s.start_kernel("python3")
-    c = Channels(s, kid)
-    story = Story(c.start(slow_cell("m", LINES, 0.1)))
-    take_until(c, story, "line 3\n")
+    c = Channels(s, kid, v1=v1)
+    story = Story(c.start(slow_cell("m", LINES, 20 / LINES)))
+    take_until(c, story, f"line {LINES // 2}\n")
     kill_gateway(s)
     for m in drain(c):
         story.take(m)
     before = story.text.count("line")
-    c = reconnect(s, kid, c.sid)
+    c = reconnect(s, kid, c.sid, v1=v1)
     assert s.kernel(kid)["execution_state"] == "busy"
     follow(c, story)
     assert story.status == "ok" and not story.synthetic and len(story.replies) == 1
