@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from server import BIN, Server, descendants_of, wait_for
+from server import BIN, Server, children_of, descendants_of, read, wait_for
 
 TOOLS = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests")
 PYTHON = "start python3 1 {gen} fds python3 -m holdcell_kernel -f {{connection_file}}"
@@ -144,5 +144,6 @@ def test_stopping_a_session_leaves_no_process(console):
     console("create\n" + PYTHON.format(gen=1) +
             "\nrun import subprocess; _ = [subprocess.Popen(['setsid', 'sleep', '1000']) for _ in range(20)]\nstop session")
     s = console.servers[0]
-    left = [p for p in descendants_of(s.proc.pid) if p not in (s.process("launcher"),)]
-    assert len(left) <= 1 + 1, left            # the gateway; nothing of the session
+    gateway = [p for p in children_of(s.process("launcher")) if read(f"/proc/{p}/cmdline").split("\0")[0].endswith("/zconsole")]
+    left = [p for p in descendants_of(s.proc.pid) if p != s.process("launcher")]
+    assert len(gateway) == 1 and left == gateway, [read(f"/proc/{p}/cmdline") for p in left]

@@ -20,5 +20,13 @@ check "a page is there" test -s out/weather.html
 check "two pictures are there" test -s out/weather-2.png
 check "no server of it runs on" test "$(servers)" = "$before"
 check "its state is gone" test "$(states)" = "$states_before"
+# Again: all is made by now, and what the first run left in out/ proves nothing.
+again() { ./quickstart.sh | tee "$SUITE_TMP/again"; [ "${PIPESTATUS[0]}" = 0 ]; }
+rm -rf out
+began=$SECONDS
+check "a second run ends well" again
+check "it takes less than a minute" test $((SECONDS - began)) -lt 60
+check "it makes the notebook, the page and the pictures" test -s out/weather.ipynb -a -s out/weather.html -a -s out/weather-2.png
+check "it prints where they are, and what was found" prints_results "$SUITE_TMP/again"
 check "a notebook that does not exist is refused" sh -c '! ./quickstart.sh nowhere.ipynb'
 counts $passed $failed 0

@@ -139,3 +139,13 @@ stop_server() {
     wait "$server_pid" 2>/dev/null
     server_pid=
 }
+
+# prints_results FILE - what quickstart.sh printed there says where its results lie, with what the data says of itself
+prints_results() {
+    local what missing=0 hottest
+    hottest=$(tail -n +2 "$HOLDCELL_ROOT/notebooks/data/seattle-weather.csv" | cut -d, -f3 | sort -g | tail -n 1)
+    for what in 'out/weather\.ipynb' 'out/weather\.html' 'out/weather-1\.png, out/weather-2\.png' "hottest day  *${hottest//./\\.} "; do
+        grep -q -- "$what" "$1" || { echo "it does not print: $what"; missing=1; }
+    done
+    return $missing
+}
