@@ -16,6 +16,7 @@
 #include "command.h"
 #include "datalist.h"
 #include "err.h"
+#include "harden.h"
 #include "hostids.h"
 #include "instance.h"
 #include "kernelpath.h"
@@ -23,12 +24,17 @@
 #include "listen.h"
 #include "log.h"
 #include "reload.h"
+#include "rlimits.h"
 #include "serve_options.h"
 #include "serve_settings.h"
 #include "siblings.h"
 #include "supervise.h"
 
-enum { AUDIT_LOG_MS = 3000, POLL_MS = 50 };
+enum {
+    AUDIT_LOG_MS = 3000,
+    POLL_MS = 50,
+    OWN_FILES = 32 << 20, /* settings with all files in them, the image of init */
+};
 
 struct server {
     struct serve_options options;
@@ -217,6 +223,15 @@ static void choose_runtime(struct server *s)
     snprintf(s->siblings.runtime, sizeof s->siblings.runtime, "%s", keeper->runtime);
 }
 
+/* Before the first file. What sessions need is the launcher's to say, once it could start. */
+static int prepare_writes(struct err *e)
+{
+    int rc = harden_writes(e);
+
+    rlimits_lift_file_size();
+    return rc < 0 ? rc : rlimits_check_file_size(OWN_FILES, "what the server itself writes", e);
+}
+
 static int prepare(struct server *s, struct err *e)
 {
     int rc = check_exposure(&s->options, e);
@@ -227,7 +242,9 @@ static int prepare(struct server *s, struct err *e)
         return err_set(
             e, EPERM,
             "must be started as root (running without root is not supported yet); try sudo");
-    rc = try_audit_log(&s->options, e);
+    rc = prepare_writes(e);
+    if (rc == 0)
+        rc = try_audit_log(&s->options, e);
     if (rc < 0)
         return rc;
     rc = siblings_find(s->options.runtime, &s->siblings, e);

@@ -87,7 +87,8 @@ static void run_child(char *const *argv, char *const *env, const int *fds, unsig
         return;
     if (place_fds(fds, count, status_fd) < 0)
         return;
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL); /* ignored by who started us, perhaps */
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &hangup, NULL);
     execve(argv[0], argv, env);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -315,6 +316,23 @@ static void protect_from_oom(void)
         return;
 }
 
+/* Real-time is inherited, and no quota of processor time holds it: a loop in a cell would stop the host.
+ * Batch and idle scheduling are the operator's wish for all that we start. */
+static void leave_real_time(void)
+{
+    const struct sched_param none = { 0 };
+    int policy = sched_getscheduler(0);
+
+    if (policy < 0 || (policy & ~SCHED_RESET_ON_FORK) == SCHED_OTHER ||
+        (policy & ~SCHED_RESET_ON_FORK) == SCHED_BATCH ||
+        (policy & ~SCHED_RESET_ON_FORK) == SCHED_IDLE)
+        return;
+    if (sched_setscheduler(0, SCHED_OTHER, &none) < 0)
+        log_error("scheduling", "policy=%d error=\"%s\"", policy, strerror(errno));
+    else
+        log_warn("scheduling", "policy=%d note=\"real-time is for no session: given up\"", policy);
+}
+
 static int turn(struct supervisor *s)
 {
     struct pollfd p[] = {
@@ -356,7 +374,7 @@ int supervise(const struct supervise_plan *plan)
     s.hangup_ignored = sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
     walls_tell("holdcell");
     protect_from_oom();
-    signal(SIGPIPE, SIG_IGN);
+    leave_real_time();
     if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) {
         log_error("supervisor", "text=\"%s\"", strerror(errno));
         return 1;

@@ -66,20 +66,9 @@ void launcher_free(struct launcher *l)
     sessions_free(&l->sessions);
 }
 
-/* Not SIG_IGN, which our children would inherit: a handler is gone after exec. */
-static void on_broken_pipe(int signo)
-{
-    (void)signo;
-}
-
 int launcher_open(struct launcher *l, struct err *e)
 {
-    const struct sigaction broken_pipe = { .sa_handler = on_broken_pipe };
     sigset_t set;
-
-    /* Who read our log may go while sessions live on. */
-    if (sigaction(SIGPIPE, &broken_pipe, NULL) < 0)
-        return err_sys(e, errno, "SIGPIPE");
 
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);

@@ -19,6 +19,7 @@
 #include "launcher_options.h"
 #include "launcher_setup.h"
 #include "log.h"
+#include "rlimits.h"
 #include "sandbox.h"
 #include "walls.h"
 
@@ -93,6 +94,8 @@ static int run(int argc, char **argv, struct err *e)
     struct sandbox_host *host = NULL;
     int rc = launcher_options_read(argc, argv, &o, e);
 
+    if (rc == 0)
+        rc = harden_writes(e); /* who read our log may go while sessions live on */
     if (rc == 0) {
         /* Doctor's answer is not in the log. */
         log_setup(o.format, o.doctor_fd > 0 ? LOGLINE_ERROR : o.level);
@@ -100,6 +103,7 @@ static int run(int argc, char **argv, struct err *e)
     }
     if (rc == 0)
         rc = raise_nofile(e);
+    rlimits_lift_file_size();
     if (rc < 0)
         return rc;
     if (getsid(0) != getpid() && setsid() < 0)

@@ -12,6 +12,7 @@
 #include "launcher.h"
 #include "launcher_options.h"
 #include "log.h"
+#include "rlimits.h"
 #include "sandbox.h"
 #include "session_limits.h"
 
@@ -160,9 +161,30 @@ static int setup_share(const struct launcher_config *c, struct sandbox_host *hos
     return rc;
 }
 
+/* A server started under a limit that may not be raised says so now, and not at some session. */
+static int check_file_size(const struct launcher_config *c, struct err *e)
+{
+    const struct launch_limits *l = &c->defaults;
+    int rc =
+        rlimits_check_file_size(c->home.mode == HOME_MEMORY ? l->home_bytes : sandbox_home_size(l),
+                                "a home of a session (--disk-mb)", e);
+
+    if (rc == 0)
+        rc = rlimits_check_file_size(l->tmp_bytes, "/tmp of a session (--tmp-mb)", e);
+    if (rc == 0)
+        rc = rlimits_check_file_size(l->shm_bytes, "/dev/shm of a session (--shm-mb)", e);
+    if (rc == 0 && c->workspaces != NULL)
+        rc = rlimits_check_file_size(sandbox_workspace_size(c->workspace_bytes),
+                                     "a workspace (--workspace-mb)", e);
+    return rc;
+}
+
 int launcher_setup_host(struct launcher_config *c, struct sandbox_host *host, struct err *e)
 {
-    int rc = setup_homes(c, host, e);
+    int rc = check_file_size(c, e);
+
+    if (rc == 0)
+        rc = setup_homes(c, host, e);
 
     if (rc == 0) {
         rc = sandbox_host_data(host, c->data != NULL ? c->data : "", e);

@@ -13,9 +13,12 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
+#include "diskroom.h"
 #include "err.h"
+#include "loopdev.h"
 #include "mountfd.h"
 #include "proc.h"
+#include "rlimits.h"
 
 enum {
     BLOCK = 4096,
@@ -191,6 +194,8 @@ static int run_mkfs(int image_fd, const struct extimage_spec *s, struct err *e)
         return err_set(e, ETIMEDOUT, "mkfs.ext4 does not end");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return err_set(e, ENOPKG, "there is no mkfs.ext4 (package e2fsprogs)");
+    if (WIFSIGNALED(status))
+        return err_set(e, EIO, "mkfs.ext4 was ended by signal %d", WTERMSIG(status));
     return status == 0 ? 0 : err_set(e, EIO, "mkfs.ext4: %s", text);
 }
 
@@ -198,9 +203,12 @@ static int make_template(const struct extimage_spec *s, int *ret_fd, struct err 
 {
     autoclose int fd = memfd_create("ext4-template", MFD_CLOEXEC);
 
+    int r = rlimits_check_file_size(extimage_size(s), "a file system of that size", e);
+    if (r < 0)
+        return r;
     if (fd < 0 || ftruncate(fd, (off_t)extimage_size(s)) < 0)
         return err_sys(e, errno, "make a template of a file system");
-    int r = run_mkfs(fd, s, e);
+    r = run_mkfs(fd, s, e);
     if (r == 0)
         *ret_fd = take_fd(&fd);
     return r;
@@ -293,10 +301,13 @@ int extimage_make(struct extimage_cache *c, const struct extimage_spec *spec, in
     int template = -1;
     int r = find_template(c, spec, &template, e);
 
+    if (r == 0)
+        r = rlimits_check_file_size(extimage_size(spec), "a file system of that size", e);
     if (r < 0)
         return r;
-    if (fallocate(file_fd, 0, 0, (off_t)extimage_size(spec)) < 0)
-        return err_sys(e, errno, "take %" PRIu64 " MiB of the disk", extimage_size(spec) >> 20);
+    r = diskroom_take(file_fd, extimage_size(spec), e);
+    if (r < 0)
+        return r;
     r = copy_data(template, file_fd);
     return r < 0 ? err_sys(e, -r, "write a file system") : 0;
 }
@@ -334,6 +345,7 @@ int extimage_mount(int device_fd, int lasting, int *ret_fd, struct err *e)
     int fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNTFD_DATA | (lasting ? 0 : MOUNT_ATTR_NOATIME));
     if (fd < 0)
         return err_sys(e, errno, "fsmount");
+    (void)loopdev_keep_blocks(device_fd); /* what it prevents harms that session most */
     *ret_fd = fd;
     return 0;
 }

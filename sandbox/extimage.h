@@ -41,7 +41,7 @@ int extimage_prepare(struct extimage_cache *c, const struct extimage_spec *spec,
 uint64_t extimage_size(const struct extimage_spec *spec);
 
 /* Fills an empty file, all of whose blocks are then the file's: the host's disk cannot run full
- * under it. -ENOSPC: it is full. -EOPNOTSUPP: it cannot promise blocks. */
+ * under it. -ENOSPC: it is full. -EOPNOTSUPP: it cannot promise blocks (diskroom.h). */
 int extimage_make(struct extimage_cache *c, const struct extimage_spec *spec, int file_fd,
                   struct err *e) MUST_CHECK;
 

@@ -4,7 +4,11 @@
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "err.h"
 
@@ -79,4 +83,36 @@ int loopdev_attach(int file_fd, int *ret_fd, struct err *e)
             *ret_fd = take_fd(&fd);
     }
     return r < 0 ? err_sys(e, -r, "set up a loop device") : 0;
+}
+
+/* The name under which the kernel's files know it: numbers of nodes and of devices may differ. */
+static int name_of(int device_fd, char *ret, size_t size)
+{
+    char path[64], target[256];
+    struct stat st;
+
+    if (fstat(device_fd, &st) < 0)
+        return -errno;
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(st.st_rdev), minor(st.st_rdev));
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    if (n < 0)
+        return -errno;
+    target[n] = '\0';
+    const char *slash = strrchr(target, '/');
+    snprintf(ret, size, "%s", slash != NULL ? slash + 1 : target);
+    return 0;
+}
+
+int loopdev_keep_blocks(int device_fd)
+{
+    char name[32], path[80];
+    int r = name_of(device_fd, name, sizeof name);
+
+    if (r < 0)
+        return r;
+    snprintf(path, sizeof path, "/sys/fs/ext4/%s/extent_max_zeroout_kb", name);
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "0", 1) != 1)
+        return -errno;
+    return 0;
 }

@@ -18,4 +18,9 @@ int loopdev_attach(int file_fd, int *ret_fd, struct err *e) MUST_CHECK;
  * a few, and others may be using them. */
 int loopdev_check(struct err *e) MUST_CHECK;
 
+/* For the ext4 that is mounted from the device: the driver writes zeros around what a file has only been
+ * promised, by a request that loop(4) carries out as a hole. The image would lose blocks that it was given,
+ * as many as a session likes. Fails where /sys is not ours to write, in containers. */
+int loopdev_keep_blocks(int device_fd);
+
 #endif

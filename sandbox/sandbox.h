@@ -95,6 +95,8 @@ uint32_t sandbox_data_all(const struct sandbox_host *h);
  * free. On failure all is as it was. */
 int sandbox_host_workspaces(struct sandbox_host *h, const char *path, uint64_t reserve,
                             struct err *e) MUST_CHECK;
+/* Bytes of disk that one with this quota takes. */
+uint64_t sandbox_workspace_size(uint64_t bytes);
 
 /* The caller has reaped a child that is neither an init nor a kernel: one of those that wait for a disk. */
 void sandbox_host_reaped(struct sandbox_host *h, pid_t pid);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "diskroom.h"
 #include "err.h"
 
 #define UNFINISHED ".img.new" /* ends the names of those that are being made */
@@ -156,6 +157,20 @@ static int make(const struct workimage_place *p, const char *file, const struct 
     return r;
 }
 
+/* One that was copied with holes, say, could not be filled where others fill the disk. */
+static int fill_holes(const struct workimage_place *p, int fd, uint64_t size, struct err *e)
+{
+    uint64_t missing = 0;
+    int r = diskroom_missing(fd, &missing, e);
+
+    if (r < 0 || missing == 0)
+        return r;
+    r = check_room(p, missing, e);
+    if (r == 0)
+        r = diskroom_fill(fd, size, e);
+    return r == -ENOSPC ? err_set(e, HC_EFULL, "the disk has no room for the workspace") : r;
+}
+
 int workimage_open(const struct workimage_place *p, const char *name,
                    const struct extimage_spec *spec, struct workimage *ret, struct err *e)
 {
@@ -185,6 +200,9 @@ int workimage_open(const struct workimage_place *p, const char *name,
         /* Removed or replaced meanwhile: that is another one's name now. */
         if (!workimage_is_named(p->dir_fd, name, st.st_dev, st.st_ino) && i < TRIES)
             continue;
+        int r = fill_holes(p, fd, (uint64_t)st.st_size, e);
+        if (r < 0)
+            return r;
         *ret = (struct workimage){ take_fd(&fd), (uint64_t)st.st_size, st.st_dev, st.st_ino, made };
         return 0;
     }

@@ -13,6 +13,7 @@
 #include "err.h"
 #include "lastclose.h"
 #include "loopdev.h"
+#include "sandbox.h"
 #include "userns.h"
 #include "workimage.h"
 
@@ -47,6 +48,13 @@ static struct extimage_spec spec_of(uint64_t bytes)
                                    .inodes = inodes < UINT32_MAX ? (uint32_t)inodes : UINT32_MAX,
                                    .journal = 1,
                                    .owner = OWNER };
+}
+
+uint64_t sandbox_workspace_size(uint64_t bytes)
+{
+    const struct extimage_spec spec = spec_of(bytes);
+
+    return extimage_size(&spec);
 }
 
 /* ---- mounts ---- */

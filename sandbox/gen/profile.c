@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +91,13 @@ struct rule {
 #define MKNOD(kind)   WHEN1("mknodat", 2, S_IFMT, kind)
 #define PRCTL(option) WHEN1("prctl", 0, LOW, option)
 
+/* libzmq sets the policy that its threads have already, and aborts when it is refused: SCHED_OTHER, or
+ * one of those that take less, in which the whole server may have been started. */
+#define SCHEDULING                                        \
+    WHEN1("sched_setscheduler", 1, LOW, SCHED_OTHER),     \
+        WHEN1("sched_setscheduler", 1, LOW, SCHED_BATCH), \
+        WHEN1("sched_setscheduler", 1, LOW, SCHED_IDLE)
+
 /* NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET, and CLONE_PARENT: a kernel
  * is the launcher's child, so a sibling it makes would be a child that the
  * launcher has to reap and init never sees. */
@@ -125,7 +134,7 @@ static const struct rule common_rules[] = {
     PAIR(SOCK_DGRAM),
     PAIR(SOCK_SEQPACKET),
 
-    WHEN1("sched_setscheduler", 1, LOW, 0 /* SCHED_OTHER: libzmq aborts when it is refused */),
+    SCHEDULING,
     WHEN1("personality", 0, LOW, 0),
     WHEN1("personality", 0, LOW, 0xffffffff), /* asks for the present one */
 
@@ -181,7 +190,7 @@ static const struct rule gateway_rules[] = {
     { "socket", EOPNOTSUPP, 1, { { 0, LOW, AF_NETLINK } } },
     PAIR(SOCK_STREAM),
 
-    WHEN1("sched_setscheduler", 1, LOW, 0 /* libzmq aborts when it is refused */),
+    SCHEDULING,
     PRCTL(PR_SET_PDEATHSIG),
     PRCTL(PR_GET_PDEATHSIG),
     PRCTL(PR_GET_DUMPABLE),
@@ -225,10 +234,11 @@ static const uint32_t ioctl_requests[] = {
 };
 
 /* ... and what the launcher adds: bytes that a peer has not taken, `lo` of a session, and the
- * file that a home on disk is in: its loop device, and the end of an ext4 in it. */
+ * file that a home on disk is in: its flags (btrfs), its loop device, and the end of an ext4 in it. */
 static const uint32_t daemon_ioctls[] = {
-    SIOCOUTQ,          SIOCGIFFLAGS,   SIOCSIFFLAGS,
-    LOOP_CTL_GET_FREE, LOOP_CONFIGURE, _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN */,
+    SIOCOUTQ,          SIOCGIFFLAGS,    SIOCSIFFLAGS,
+    LOOP_CTL_GET_FREE, LOOP_CONFIGURE,  _IOR('X', 125, uint32_t) /* EXT4_IOC_SHUTDOWN */,
+    FS_IOC_GETFLAGS,   FS_IOC_SETFLAGS,
 };
 
 /* Who closes a TCP socket that lingers last waits until its bytes have left, and a descriptor may

@@ -1,6 +1,7 @@
 #include "harden.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/prctl.h>
 
 #include "caps.h"
@@ -38,6 +39,21 @@ int harden_daemon(enum seccomp_filter filter, struct err *e)
     if (r == 0 && !SANITIZED && !wall_is_off(WALL_DAEMONS))
         r = load(filter, e);
     return r < 0 ? err_wrap(e, "give up power") : 0;
+}
+
+/* Not SIG_IGN, which children would inherit: a handler is gone after exec. */
+static void on_failed_write(int signo)
+{
+    (void)signo;
+}
+
+int harden_writes(struct err *e)
+{
+    const struct sigaction a = { .sa_handler = on_failed_write, .sa_flags = SA_RESTART };
+
+    if (sigaction(SIGPIPE, &a, NULL) < 0 || sigaction(SIGXFSZ, &a, NULL) < 0)
+        return err_sys(e, errno, "SIGPIPE, SIGXFSZ");
+    return 0;
 }
 
 int harden_gateway(const struct landlock_rule *rules, struct err *e)

@@ -28,4 +28,8 @@ int harden_daemon(enum seccomp_filter filter, struct err *e) MUST_CHECK;
  * one, then the filter that is without exec. Before there are threads. */
 int harden_gateway(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
 
+/* A write to a pipe that nobody reads, or beyond the limit of file sizes, is an error of that write and
+ * does not end the process. Not inherited: what is exec'ed has the default again. */
+int harden_writes(struct err *e) MUST_CHECK;
+
 #endif

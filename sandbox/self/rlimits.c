@@ -1,6 +1,7 @@
 #include "rlimits.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <sys/resource.h>
 
@@ -71,4 +72,28 @@ int rlimits_set(const struct rlimits_plan *plan, struct err *e)
     for (size_t i = 0; r == 0 && i < sizeof limits / sizeof limits[0]; i++)
         r = set(&limits[i], e);
     return r;
+}
+
+void rlimits_lift_file_size(void)
+{
+    struct rlimit r = { RLIM_INFINITY, RLIM_INFINITY };
+
+    if (setrlimit(RLIMIT_FSIZE, &r) == 0 || getrlimit(RLIMIT_FSIZE, &r) < 0)
+        return;
+    r.rlim_cur = r.rlim_max;
+    (void)setrlimit(RLIMIT_FSIZE, &r);
+}
+
+int rlimits_check_file_size(uint64_t bytes, const char *what, struct err *e)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_FSIZE, &r) < 0)
+        return err_sys(e, errno, "read limit 'fsize'");
+    if (r.rlim_cur == RLIM_INFINITY || bytes <= r.rlim_cur)
+        return 0;
+    return err_set(e, EFBIG,
+                   "the limit of file sizes (ulimit -f, LimitFSIZE) is %" PRIu64
+                   " KiB and may not be raised, %s takes %" PRIu64 " KiB",
+                   (uint64_t)r.rlim_cur >> 10, what, (bytes + 1023) >> 10);
 }

@@ -22,4 +22,11 @@ int rlimits_forbid_core(struct err *e) MUST_CHECK;
  * lower stays. Returns 0 or a negative errno. */
 int rlimits_set(const struct rlimits_plan *plan, struct err *e) MUST_CHECK;
 
+/* For our own processes: files as large as the disks, whatever limit the server was started under.
+ * Where that may not be raised (no CAP_SYS_RESOURCE) the soft one becomes the hard one. */
+void rlimits_lift_file_size(void);
+
+/* Whether a file of so many bytes may be written. -EFBIG names the limit, and what needs more. */
+int rlimits_check_file_size(uint64_t bytes, const char *what, struct err *e) MUST_CHECK;
+
 #endif

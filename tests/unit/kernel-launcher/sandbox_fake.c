@@ -145,6 +145,11 @@ uint32_t sandbox_data_all(const struct sandbox_host *h)
     return 3;
 }
 
+uint64_t sandbox_workspace_size(uint64_t bytes)
+{
+    return bytes;
+}
+
 uint64_t sandbox_home_size(const struct launch_limits *limits)
 {
     return limits->home_bytes;

@@ -1,0 +1,174 @@
+"""Homes and workspaces have their blocks for themselves: whoever else fills the disk, a session that fills its home meets
+ENOSPC at its own size, and no file system that only says so is believed."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from channels import Channels
+from disks import free_mb, homes, homes_on_disk, loops_below
+from server import BIN, Server, free_port, wait_for
+
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
+        "no-fallocate": ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^extent,^64bit,^flex_bg"]}
+SIZE = 64       # MiB of a home, and of a workspace
+
+
+@contextlib.contextmanager
+def disk(kind, mb=1200):
+    """A file system of that kind on a loop device: the folder where it is mounted."""
+    if shutil.which(MKFS[kind][0]) is None:
+        pytest.skip(f"{MKFS[kind][0]} is not installed")
+    top = tempfile.mkdtemp(prefix="holdcell-disk-", dir="/var/tmp")
+    os.chmod(top, 0o755)
+    image, point = top + "/image", top + "/disk"
+    os.mkdir(point)
+    try:
+        subprocess.run(["truncate", "-s", f"{mb}M", image], check=True)
+        subprocess.run(MKFS[kind] + [image], check=True)
+        if subprocess.run(["mount", "-o", "loop", image, point], capture_output=True).returncode != 0:
+            pytest.skip(f"no loop device here, or no {kind}")
+        try:
+            os.chmod(point, 0o755)
+            yield point
+        finally:
+            wait_for(lambda: not loops_below(point))
+            subprocess.run(["umount", point], check=True)
+    finally:
+        shutil.rmtree(top)
+
+
+@contextlib.contextmanager
+def server_on(point, *options):
+    s = Server("--disk-mb", str(SIZE), "--disk-reserve-mb", "100", *options)
+    s.state = point + "/state"
+    try:
+        yield s
+    finally:
+        if s.proc is not None:
+            s.close()
+
+
+def fill_up(point):
+    """Everything that is left of the disk, as somebody else would."""
+    with open(point + "/others", "wb", buffering=0) as f:
+        try:
+            for size in (1 << 20, 4096):
+                with contextlib.suppress(OSError):
+                    while True:
+                        f.write(os.urandom(size))
+            os.fsync(f.fileno())
+        except OSError:
+            pass
+    assert free_mb(point) < 8
+
+
+# Writes until it is full, then all again, twice: copy on write would need room for that.
+FILL = """
+import errno, os
+def fill(path):
+    n = 0
+    f = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        while True: n += os.write(f, os.urandom(1 << 16))
+    except OSError as e:
+        why = errno.errorcode[e.errno]
+    for again in range(2):
+        for at in range(0, n, 1 << 16):
+            os.pwrite(f, os.urandom(min(1 << 16, n - at)), at)
+        os.fsync(f)
+    os.close(f)
+    return why, n >> 20
+"""
+
+
+@pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs"])
+def test_a_home_has_its_blocks_whoever_else_fills_the_disk(kind):
+    with disk(kind) as point, server_on(point, "--home", "disk", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
+        s.start()
+        kid = s.start_kernel("python3")
+        assert homes(s) == ["disk"]
+        fill_up(point)
+        with Channels(s, kid) as c:
+            c.run(FILL + "kept = 4711")
+            for path in ("f", "work/f"):
+                why, n = eval(c.run(f"fill({path!r})").result)
+                assert why == "ENOSPC" and SIZE - 3 <= n <= SIZE + 3, (path, why, n)
+            assert c.run("os.unlink('f'); open('g', 'w').write('again'); kept").result == "4711", "no file system went read-only"
+        assert "kernel_died" not in s.log()
+        r = s.request("POST", "/api/kernels", {})
+        assert r.status == 503 and "disk" in r.json()["message"], "the next one has no room, and is told so"
+
+
+# Unwritten blocks beside written ones: the driver would have zeros written around them, by requests that make holes.
+PATCHES = """
+import os
+os.makedirs(D, exist_ok=True)
+for i in range(300):
+    f = os.open(f"{D}/{i}", os.O_RDWR | os.O_CREAT)
+    os.posix_fallocate(f, 0, 65536)
+    for at in (3, 9):
+        os.pwrite(f, bytes(4096), at * 4096)
+    os.close(f)
+os.sync()
+"""
+
+
+def test_a_session_cannot_give_blocks_of_its_home_back():
+    with disk("ext4") as point, server_on(point, "--home", "disk", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
+        s.start()
+        kid = s.start_kernel("python3")
+        image = point + "/w/default.img"
+        before = os.stat(image).st_blocks
+        with Channels(s, kid) as c:
+            for folder in ("d", "work/d"):
+                assert c.run(f"D = {folder!r}" + PATCHES).status == "ok"
+        os.sync()
+        assert os.stat(image).st_blocks >= before     # that of the home has no name; it is mounted alike
+
+
+def test_a_workspace_that_was_copied_with_holes_gets_its_blocks_back():
+    with disk("ext4") as point, server_on(point, "--home", "tmpfs", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
+        s.start()
+        kid = s.start_kernel("python3")
+        with Channels(s, kid) as c:
+            assert c.run("open('work/kept', 'w').write('4711')").result == "4"
+        s.stop()
+        wait_for(lambda: not loops_below(point))
+        image = point + "/w/default.img"
+        whole = os.stat(image)
+        subprocess.run(["cp", "--sparse=always", image, image + ".copy"], check=True)
+        os.rename(image + ".copy", image)
+        os.chmod(image, 0o600)
+        assert os.stat(image).st_blocks * 512 < whole.st_size // 2
+        s.start()
+        kid = s.start_kernel("python3")
+        with Channels(s, kid) as c:
+            assert c.run("open('work/kept').read()").result == "'4711'"
+        assert os.stat(image).st_blocks * 512 >= whole.st_size
+        assert s.delete_kernel(kid) == 204
+        s.stop()
+        wait_for(lambda: not loops_below(point))
+        subprocess.run(["fallocate", "-d", image], check=True)       # holes again, and now no room
+        s.start()
+        fill_up(point)
+        r = s.request("POST", "/api/kernels", {})
+        assert r.status == 503 and "no room for the workspace" in r.json()["message"], r
+
+
+def test_a_file_system_that_promises_nothing_is_no_place_for_homes(tmp_path):
+    says = "the file system promises no room (it has no fallocate)"
+    with disk("no-fallocate", 400) as point:
+        for options in (["--home", "disk"], ["--workspaces", point + "/w"]):
+            argv = [BIN, "serve", "--listen", f"127.0.0.1:{free_port()}", "--no-auth", "--state-dir", point + "/s", *options]
+            r = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+            assert r.returncode == 1 and f"option {options[0]}" in r.stderr and says in r.stderr, r
+        with server_on(point) as s:
+            s.start()
+            assert not homes_on_disk(s) and says in s.log()
+            s.start_kernel("python3")
+            assert homes(s) == ["memory"]
