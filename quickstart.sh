@@ -93,17 +93,23 @@ step 6 $steps "Running $notebook in a sandbox"
 }
 clean_up
 
-as=
-[ "$(id -u)" = 0 ] || as='sudo '
+# tests/tools/connect_lines.py follows these lines as they stand: the suites quickstart and bare.
+as=sudo\ root=
+[ "$(id -u)" != 0 ] || as='' root=' --allow-root'
+token=$(/usr/bin/python3 -c 'import secrets; print(secrets.token_hex(16))')
 cat <<END
 
 Done in $((SECONDS - began)) s. A server of your own:
 
-    ${as}build/release/bin/holdcell serve --listen 127.0.0.1:8888 --token MY-TOKEN
+    ${as}build/release/bin/holdcell serve --listen 127.0.0.1:8888 --token $token
 
 A notebook in it:
 
-    $client notebooks/run_notebook.py $notebook --url http://127.0.0.1:8888 --token MY-TOKEN
+    $client notebooks/run_notebook.py $notebook --url http://127.0.0.1:8888 --token $token
 
-JupyterLab and other clients: docs/CLIENTS.md
+VS Code with its kernels in it: Select Kernel, Existing Jupyter Server, http://127.0.0.1:8888/?token=$token
+Other clients: docs/CLIENTS.md. JupyterLab with its kernels in it:
+
+    python3 -m venv clients && clients/bin/pip install jupyterlab
+    JUPYTER_GATEWAY_AUTH_TOKEN=$token clients/bin/jupyter lab --gateway-url=http://127.0.0.1:8888$root
 END

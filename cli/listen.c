@@ -212,7 +212,8 @@ static int open_unix(const char *path, const struct listen_access *access,
     }
     made.dev = st.st_dev;
     made.ino = st.st_ino;
-    snprintf(made.address, sizeof made.address, UNIX_PREFIX "%s", path);
+    snprintf(made.address, sizeof made.address, UNIX_PREFIX "%s",
+             a.sun_path); /* its length is known */
     made.fd = take_fd(&fd);
     *ret = made;
     return 0;

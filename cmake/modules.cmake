@@ -1,10 +1,22 @@
+# hc_closed(TARGET LIBRARY...): this target may not include the headers of these libraries. They lie in /usr/include, which
+# every target sees: it finds an #error of the same name first.
+function(hc_closed target)
+  foreach(header ${ARGN})
+    target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/closed/${header})
+  endforeach()
+endfunction()
+
 # hc_library(NAME folder-relative sources...): a static library whose private
-# include folder is its own; what it lets others include is said by PUBLIC_DIR.
+# include folder is its own; what it lets others include is said by PUBLIC_DIR,
+# and which of uv, zmq and jansson it may include by MAY.
 function(hc_library name)
-  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC_DIRS;PRIVATE_DIRS;LINK" ${ARGN})
+  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC_DIRS;PRIVATE_DIRS;LINK;MAY" ${ARGN})
   add_library(${name} STATIC ${A_SOURCES})
   target_include_directories(${name} PUBLIC ${A_PUBLIC_DIRS} PRIVATE ${A_PRIVATE_DIRS})
   target_link_libraries(${name} PRIVATE hc_flags PUBLIC ${A_LINK})
+  set(closed uv zmq jansson)
+  list(REMOVE_ITEM closed ${A_MAY})
+  hc_closed(${name} ${closed})
 endfunction()
 
 # hc_unit_tests(folder libs...): one cmocka program per tests/unit/<folder>/test_*.c
@@ -30,6 +42,10 @@ function(hc_fuzzers folder)
     string(REPLACE "fuzz_" "" subject ${name})
     if(HOLDCELL_FUZZ)
       add_executable(${name} ${source})
+      if(NOT TARGET fuzzers)
+        add_custom_target(fuzzers) # all of them, and nothing else
+      endif()
+      add_dependencies(fuzzers ${name})
       target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     else()
       add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.c)

@@ -1,6 +1,6 @@
-# what: every C file is as clang-format makes it; scripts parse
+# what: every C file is as clang-format makes it; scripts parse; wrong includes do not compile; the programs are hardened
 # tier: quick
-# timeout: 300
+# timeout: 900
 . "$(dirname "$0")/lib.sh"
 
 files() { git ls-files -- "$@" 2>/dev/null | grep . || find . -path ./build -prune -o \( -name '*.[ch]' -o -name '*.sh' \) -print; }
@@ -26,4 +26,16 @@ for name in sys.stdin.read().split("\0")[:-1]:
         print(f"not in order: {name}: {error}", file=sys.stderr)
         print(name)' | wc -l)
 passed=$((passed + python_files - bad)) failed=$((failed + bad))
+add_counts() { # add_counts COMMAND...
+    local out
+    out=$("$@" 2>&1)
+    echo "$out"
+    if [[ ${out##*$'\n'} =~ ^passed=([0-9]+)\ failed=([0-9]+)\ skipped=0$ ]]; then
+        passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2]))
+    else
+        failed=$((failed + 1))
+    fi
+}
+add_counts /usr/bin/python3 tests/tools/check_doors.py build/release
+add_counts /usr/bin/python3 tests/tools/check_hardening.py build/release
 counts $passed $failed 0

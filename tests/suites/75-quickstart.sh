@@ -1,4 +1,4 @@
-# what: quickstart.sh from start to end, and that it leaves nothing running
+# what: quickstart.sh from start to end, its results, the lines with which it ends, and that it leaves nothing running
 # tier: quick
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
@@ -14,10 +14,17 @@ servers() { pgrep -f 'state-dir /tmp/holdcell-quickstart' | wc -l; }
 states() { ls -d /tmp/holdcell-quickstart.* 2>/dev/null | wc -l; }
 
 before=$(servers) states_before=$(states)
-check "it ends well" ./quickstart.sh
-check "an executed notebook is there" test -s out/weather.ipynb
-check "a page is there" test -s out/weather.html
-check "two pictures are there" test -s out/weather-2.png
+said=$SUITE_TMP/said
+quickstart() { ./quickstart.sh | tee "$said"; [ "${PIPESTATUS[0]}" = 0 ]; }
+clients=$(make_venv "$HOLDCELL_ROOT/tests/requirements/browser.txt") || broken "no environment for JupyterLab"
+clients=$(dirname "$(dirname "$clients")")
+rm -rf out
+check "it ends well" quickstart
+check "an executed notebook is there, with all that it must hold" /usr/bin/python3 tests/tools/look_at_executed.py out/weather.ipynb
+check "a page with its pictures is there" test "$(grep -o 'data:image/png' out/weather.html | wc -l)" -ge 2
+check "its pictures are there" /usr/bin/python3 tests/tools/look_at_executed.py out/weather-1.png out/weather-2.png
+check "the lines with which it ends connect JupyterLab and VS Code" \
+    /usr/bin/python3 tests/tools/connect_lines.py "$said" --clients "$clients" --log "$HOLDCELL_LOGS"
 check "no server of it runs on" test "$(servers)" = "$before"
 check "its state is gone" test "$(states)" = "$states_before"
 # Again: all is made by now, and what the first run left in out/ proves nothing.

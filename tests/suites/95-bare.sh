@@ -1,4 +1,4 @@
-# what: quickstart.sh from a fresh clone on a bare Debian 12 (made by mmdebstrap, not a container image)
+# what: quickstart.sh from a fresh clone on a bare Debian 12 (made by mmdebstrap, no container image), and its last lines
 # tier: full
 # timeout: 2400
 . "$(dirname "$0")/lib.sh"
@@ -44,14 +44,25 @@ enter() {
 }
 
 passed=0 failed=0
+check() { # check TEXT COMMAND...
+    local text=$1
+    shift
+    if "$@"; then passed=$((passed + 1)) && echo "ok: $text"; else failed=$((failed + 1)) && echo "FAILED: $text"; fi
+}
+quickstart() {
+    enter /root/holdcell/quickstart.sh | tee "$root/root/said"
+    [ "${PIPESTATUS[0]}" = 0 ]
+}
 for run in first second; do
     began=$SECONDS
-    if enter /root/holdcell/quickstart.sh && [ -s "$root/root/holdcell/out/weather.html" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-    fi
+    check "$run run: it ends well" quickstart
     echo "== $run run: $((SECONDS - began)) s"
+    check "$run run: the executed notebook holds all that it must" \
+        /usr/bin/python3 tests/tools/look_at_executed.py "$root/root/holdcell/out/weather.ipynb"
+    check "$run run: a page is there" test -s "$root/root/holdcell/out/weather.html"
     rm -rf "$root/root/holdcell/out"
 done
+check "the lines with which it ends connect JupyterLab, which they install, and VS Code" \
+    enter sh -c 'cd /root/holdcell && exec python3 tests/tools/connect_lines.py /root/said --log /root/logs'
+cp "$root"/root/logs/* "$HOLDCELL_LOGS/" 2>/dev/null
 counts $passed $failed 0
