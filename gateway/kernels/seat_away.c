@@ -144,6 +144,8 @@ void seats_sweep(struct kernel *k)
     struct away *all = NULL;
     size_t n = list_away(k, &all), who = 0;
 
+    if (all == NULL)
+        return; /* no memory: the next time */
     look_at_queries(k, all, n);
     n = sweep_plainly(k, all, n);
     struct park_place *places = calloc(n + 1, sizeof *places);

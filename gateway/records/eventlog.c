@@ -53,7 +53,7 @@ void eventlog_set_readers(struct eventlog *g, const struct eventlog_readers *r)
 
 void eventlog_reader_left(struct eventlog *g)
 {
-    g->clean[SIFT_KEEP] = 0;
+    g->clean[SIFT_KEEP] = g->clean[SIFT_CUT] = 0;
 }
 
 /* ---- adding ---- */

@@ -140,6 +140,20 @@ static void beyond_the_bounds_it_is_known_that_it_was_there(void **state)
     graves_free(g);
 }
 
+static void long_ids_are_bounded_by_their_bytes(void **state)
+{
+    (void)state;
+    struct graves *g = graves_new();
+    char sid[2048];
+
+    for (int i = 0; i < GRAVES_MAX; i++) {
+        snprintf(sid, sizeof sid, "%01500d", i);
+        graves_add(g, sid);
+    }
+    assert_true(graves_bytes(g) <= GRAVES_BYTES);
+    graves_free(g);
+}
+
 static void runs_that_cannot_be_kept_are_counted(void **state)
 {
     (void)state;
@@ -172,6 +186,7 @@ int main(void)
         cmocka_unit_test(messages_that_wait_are_bounded_over_all),
         cmocka_unit_test(who_lost_a_place_is_known_once_with_its_runs),
         cmocka_unit_test(beyond_the_bounds_it_is_known_that_it_was_there),
+        cmocka_unit_test(long_ids_are_bounded_by_their_bytes),
         cmocka_unit_test(runs_that_cannot_be_kept_are_counted),
     };
 
