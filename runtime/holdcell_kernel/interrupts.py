@@ -24,6 +24,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
 from .signals import ignore_interrupt
 
 INTERRUPTED = compile("raise KeyboardInterrupt", "<interrupted before it began>", "exec")
+POKES = (0.005, 0.02, 0.1, 0.4, 1)  # seconds after a signal
 WANTED_MAX = 256  # named before they arrived; what never comes is forgotten
 
 
@@ -54,6 +55,7 @@ class Kernel(IPythonKernel):
         super().__init__(**kwargs)
         self._work_lock = threading.Lock()  # held while _at_work changes, or is signalled
         self._wanted = collections.OrderedDict()
+        signal.signal(signal.SIGURG, ignore_interrupt)
 
     def _keep_interrupt(self, signum, frame):
         self._interrupt_kept = True
@@ -158,8 +160,21 @@ class NamingKernel(Kernel):
                 return False
             if target == self._at_work:
                 self._send_interrupt_children()
+                for seconds in POKES:
+                    asyncio.get_running_loop().call_later(seconds, self._poke, target)
                 return True
             self._wanted[target] = True
             while len(self._wanted) > WANTED_MAX:
                 self._wanted.popitem(last=False)
         return True
+
+    def _poke(self, target):
+        """Makes the main thread look whether a signal has come.
+
+        We run when that thread lets go of the interpreter lock, as before it sleeps. A
+        signal that comes right then is noted, and the system call that follows sleeps
+        all the same. SIGURG ends that call, and means nothing if all was well.
+        """
+        with self._work_lock:
+            if target == self._at_work:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGURG)

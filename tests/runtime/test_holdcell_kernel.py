@@ -176,6 +176,19 @@ def test_a_named_interrupt_that_comes_around_the_end_of_its_cell_never_hits_the_
     assert ends == {"ok", "error"}  # some were in time, some not
 
 
+def test_a_named_interrupt_ends_a_sleep_that_begins_at_the_same_moment(kernel):
+    """The thread that takes the message gets the interpreter lock when the cell lets go of it, just before it sleeps."""
+    for _ in range(60):
+        kernel.run("import time")
+        msg_id = kernel.request("time.sleep(600)")
+        while not any(m["msg_type"] == "status" for m in [kernel.receive("iopub")] if
+                      m["parent_header"].get("msg_id") == msg_id):
+            pass
+        assert interrupt_named(kernel, msg_id) == {"status": "ok"}
+        assert kernel.reply("shell", msg_id)["content"]["ename"] == "KeyboardInterrupt"
+        kernel.outputs(msg_id)
+
+
 def test_a_named_interrupt_that_is_late_is_left_to_the_signal(kernel):
     msg_id = kernel.request("import time\nprint('go', flush=True)\ntime.sleep(0.5)\nprint('whole')")
     kernel.wait_for_output(msg_id, "go")
