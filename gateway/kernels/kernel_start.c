@@ -124,6 +124,10 @@ void kernel_connect(struct kernel *k)
     if (!k->adopted)
         k->sid[0] = '\0';
     k->ready = 0;
+    if (k->broke) { /* who restarted it came before its death was told */
+        k->broke = 0;
+        k->death[0] = '\0';
+    }
     k->late_output = (struct output_use){ 0 };
     if (link_open(&c, &k->endpoints, &ops, k, &k->link, &e) < 0) {
         err_wrap(&e, "connect to the kernel");

@@ -29,7 +29,7 @@ enum {
 #define ZGUARD_FRAME_MAX   (128ULL << 20) /* above, libzmq ends the connection */
 #define ZGUARD_MESSAGE_MAX (256ULL << 20) /* of all parts; above, the guard does */
 #define ZGUARD_KERNEL_MAX  (64ULL << 20)  /* of one kernel, and one message more */
-#define ZGUARD_FREE        (256ULL << 10) /* each kernel has, whatever others hold */
+#define ZGUARD_FREE        (2ULL << 20)   /* each kernel has, whatever others hold */
 
 /* What all kernels may have together, and one message more: a quarter of the memory that the
  * process may have, or of 1 GiB where it has no limit. */

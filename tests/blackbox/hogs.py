@@ -64,6 +64,13 @@ def forever(chunk, first=b''):
         yield first
         while True: yield chunk
     return chunks
+def chunks_of(first, slowly=b''):
+    def chunks():
+        yield first
+        while True:
+            time.sleep(0.01)
+            yield slowly
+    return chunks
 def head(n, flags=0):
     return bytes([flags | 2]) + n.to_bytes(8, 'big')
 """
@@ -101,8 +108,8 @@ FRAMES = {
     "long-parts-of-one-message": (frames("forever(head(100 << 20, 1) + bytes(100 << 20))"), LARGE),
     "commands-that-are-queued": (frames(r"forever((b'\4\x0a\x09SUBSCRIBE') * 8192)"), ENDED),
     "a-greeting-that-is-none": (ACCEPTING % b"GET / HTTP/1.1\r\n\r\n", GREETING),
-    "announced-and-never-sent": (frames("forever(b'', head(120 << 20))") .replace("while True: yield chunk", "time.sleep(3600)"), None),
-    "announced-and-sent-slowly": (frames("forever(b'x', head(120 << 20))").replace("while True: yield chunk", "while True: time.sleep(0.01); yield chunk"), None),
+    "announced-and-never-sent": (frames("chunks_of(head(120 << 20))"), None),
+    "announced-and-sent-slowly": (frames("chunks_of(head(120 << 20), b'x')"), None),
     "endless-small-messages": (frames(r"forever(b'\0\x28' * 1 + bytes(40) + (b'\0\x28' + bytes(40)) * 4096)"), None),
     "endless-large-messages": (frames("forever(head(30 << 20) + bytes(30 << 20))"), None),
     "endless-pings": (frames(r"forever(b'\4\7\4PING\0\0' * 8192)"), None),

@@ -5,7 +5,7 @@ import pytest
 from hogs import CASES, measure, medians
 from server import SLOW, Server, wait_for
 
-QUICK = ("oom-in-a-child", "fork-bomb", "disk-full", "frames-endless-small-messages")
+QUICK = ("oom-in-a-child", "fork-bomb", "disk-full")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,8 @@ def servers():
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(n, marks=[] if n in QUICK else [pytest.mark.full]) for n in CASES])
+    pytest.param(n, marks=[] if n in QUICK else [pytest.mark.full]) for n in CASES
+    if not n.startswith("frames-")])        # these are test_frames.py's, and bench/neighbours.py's
 def test_whoever_uses_up_everything_ends_as_it_is_said_and_harms_nobody(servers, name, capsys):
     case, s = CASES[name], servers[0]
     case.live(s)                                        # what is made once is made now

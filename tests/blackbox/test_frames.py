@@ -101,7 +101,6 @@ def test_many_of_them_at_once_have_no_more_than_all_may_have(shared, kernel, nam
 
 @pytest.mark.parametrize("mib", [30, 60])
 def test_what_a_kernel_may_send_passes_the_guard_whole(shared, kernel, mib):
-    """Also in many parts, and to several clients at once."""
     kid = kernel("python3")
     with Channels(shared, kid) as c:
         run = c.run(f"from IPython.display import display\ndisplay({{'text/plain': 'x' * ({mib} << 20)}}, raw=True)",
