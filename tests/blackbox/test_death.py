@@ -200,8 +200,8 @@ def test_a_kernel_of_another_protocol_version_is_refused_and_the_others_go_on(se
 
 
 def test_a_kernel_that_comes_back_with_another_protocol_version_ends_its_cells_with_the_reason(server_with, kernel_path):
-    kernel_path.add_scripted("turns", ["sh", "-c", "test -e ~/died && exec {resource_dir}/scripted-kernel {connection_file} '[4,1]'; "
-                                       ": >~/died; exec {resource_dir}/scripted-kernel {connection_file}"])
+    run = "exec {resource_dir}/scripted-kernel {connection_file}"
+    kernel_path.add_scripted("turns", ["sh", "-c", f"test -e ~/died && {run} '[4,1]'; : >~/died; {run}"])
     s = server_with("--kernel-path", kernel_path.path)
     kid, other = s.start_kernel("turns"), s.start_kernel("turns")
     with Channels(s, kid) as c, Channels(s, other) as bystander:

@@ -3,14 +3,12 @@
 import json
 import random
 import struct
+import threading
 import uuid
 
-from channels import Channels
+from channels import V1, Channels
 from rawhttp import Raw, frame, upgrade
-from server import wait_for
-
-
-V1 = "v1.kernel.websocket.jupyter.org"
+from server import DEADLINE, SLOW, wait_for
 
 
 def open_raw(s, kid, sid="raw", extra=b"", protocol=None):
@@ -242,3 +240,45 @@ def test_big_messages_pass_both_ways(shared, kernel):
         assert run.text == f"{n}\n"
         run = c.run("print('b' * (11 << 20))", timeout=120)
         assert len(run.text) == (11 << 20) + 1
+
+
+def test_a_control_request_is_not_held_up_by_a_message_near_the_ceiling(shared, kernel):
+    """From another socket while it is pushed, and right behind it on the same one."""
+    kid = kernel("python3")
+    big = open_raw(shared, kid, "big")
+    ask = {"parent_header": {}, "metadata": {}, "content": {}}
+    head = {"session": "big", "username": "t", "version": "5.4"}
+    big_id, behind_id = uuid.uuid4().hex, uuid.uuid4().hex
+    large = json.dumps({**ask, "header": {**head, "msg_id": big_id, "msg_type": "comm_info_request"}, "channel": "shell",
+                        "content": {"target_name": "none", "more": "m" * (60 << 20)}}).encode()
+    behind = json.dumps({**ask, "header": {**head, "msg_id": behind_id, "msg_type": "kernel_info_request"},
+                         "channel": "control"}).encode()
+    with Channels(shared, kid) as c:
+        assert c.run("1 + 1").result == "2"
+        begun, go_on = threading.Event(), threading.Event()
+
+        def push():
+            whole = frame(large, mask=None) + frame(behind)
+            big.sock.settimeout(DEADLINE)
+            big.sock.sendall(whole[:30 << 20])
+            begun.set()
+            go_on.wait(DEADLINE)
+            big.sock.sendall(whole[30 << 20:])
+        pushing = threading.Thread(target=push)
+        pushing.start()
+        assert begun.wait(DEADLINE)
+        for i in range(20):
+            if i == 3:
+                go_on.set()         # the first with half of it there, the others while the rest comes and is passed on
+            asked = c.send("kernel_info_request", {}, "control")
+            c.until(lambda m: m["header"]["msg_type"] == "kernel_info_reply" and m["parent_header"]["msg_id"] == asked, 20 * SLOW)
+        answered = set()
+        big.sock.settimeout(20 * SLOW)
+        while {big_id, behind_id} - answered:
+            op, payload = read_frame(big)
+            assert op in (1, 9), (op, payload)
+            m = json.loads(payload) if op == 1 else {"msg_type": "ping"}
+            if m["msg_type"] in ("comm_info_reply", "kernel_info_reply"):
+                answered.add(m["parent_header"]["msg_id"])
+        pushing.join(DEADLINE)
+    big.close()

@@ -3,8 +3,8 @@ client is lost or out of order, and what the server takes stays flat.
 
     soak.py [--kernels 50] [--clients 4] [--seconds 600] [--python 5] [--tls] [--seed N]
 
-The last line is `passed=N failed=N skipped=N`: one count for the messages, one for what the server takes, one for what
-it takes when all have gone, one for its processes and its log."""
+The last line is `passed=N failed=N skipped=N`: one count for the messages, one for how much was looked at, one for what the
+server takes, one for what it takes when all have gone, one for its processes and its log."""
 
 import argparse
 import asyncio
@@ -32,6 +32,9 @@ from server import BIN, wait_for                            # noqa: E402
 from wire import Rest, Target                               # noqa: E402
 
 PRINCIPALS = 4
+# Every kind of rude client that there has to be: rude.py's list is held against it.
+KINDS = ("half_open", "half_open_http", "reset", "stalled", "stalled_http", "half_message", "bad_frames", "bad_messages", "too_big",
+         "big_head", "slowloris", "bad_requests", "half_body", "tls_garbage", "unknown_kernel", "wrong_token")
 FILL = 7000, 100      # outputs, bytes: what a kernel prints before, so that its event log is full in memory
 
 
@@ -208,6 +211,19 @@ class Soak:
                       f" {c['messages']} messages, {c['requests']} requests, {c['breaches']} breaches", flush=True)
             await asyncio.sleep(5 if self.args.seconds > 120 else 1)
 
+    def too_little(self):
+        """What was looked at less than it had to be: a run in which nobody does anything finds no fault."""
+        a, c = self.args, self.ledger.counts
+        acts = a.kernels * a.clients * a.seconds / (a.pause + 10)      # an act takes a pause and its own time, on a busy machine
+        least = {"replies checked": acts / 4, "outputs checked": acts, "idles checked": acts / 4, "REST answers checked": a.seconds,
+                 "short lives": a.seconds / 60, "restarts": a.seconds / 60, "rude answers checked": a.rude}
+        # All together go through all kinds, if there is the time for that.
+        least |= {f"rude {name}": 1 for name in KINDS} if a.rude * a.seconds >= 20 * len(KINDS) else {}
+        tries = sum(c[f"rude {name}"] for name in KINDS)
+        return ([f"{what}: {c[what]}, at least {n:.0f} were to be" for what, n in least.items() if c[what] < n]
+                + [f"rude ones cut short: {c['rude ones cut short']} of {tries}, more than half"
+                   for _ in [0] if c["rude ones cut short"] > tries / 2])
+
     # --- all of it
     async def traffic(self, gauge):
         await self.set_up()
@@ -216,10 +232,11 @@ class Soak:
         watching = asyncio.create_task(self.watch(gauge))
         tasks = [c.live(self.until, self.args.pause) for k in self.kernels + self.loud for c in k.clients]
         tasks += [self.poll(t) for t in self.targets] + [self.come_and_go(t) for t in self.targets] + [self.restart()]
+        deck = list(Rude.ATTEMPTS)
         for i in range(self.args.rude):
             n = i % PRINCIPALS
             tasks.append(Rude(self.ledger, self.targets[n], [k.id for k in self.kernels if k.target is self.targets[n]],
-                              self.loud[n], random.Random(self.rng.random()), self.args.tls).live(self.until, 2))
+                              self.loud[n], random.Random(self.rng.random()), self.args.tls, deck).live(self.until, 2))
         asyncio.get_running_loop().call_later(self.args.seconds, self.until.set)
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, BaseException):
@@ -279,6 +296,7 @@ class Soak:
             begin, end = asyncio.run(self.traffic(gauge))
             table, drift = gauge.drift(begin, end)
             failed += self.tell("messages", self.ledger.broken)
+            failed += self.tell("enough was looked at", self.too_little())
             failed += self.tell("flat", drift)
             print(f"\n{'':22} {'start':>10} {'warm':>10} {'late':>10} {'end':>10}", *table, sep="\n")
             failed += self.tell("what is left when all have gone", [f"{k}: {v}" for k, v in self.gone(before).items()])
@@ -294,7 +312,7 @@ class Soak:
                 self.server.close()
             finally:
                 shutil.rmtree(self.top)
-        print(f"passed={4 - failed} failed={failed} skipped=0")
+        print(f"passed={5 - failed} failed={failed} skipped=0")
         return failed
 
     @staticmethod

@@ -24,6 +24,9 @@ soak() { # soak OPTIONS...
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
+# Of the kernels --python are ipykernels, the others the scripted kernel, which costs next to nothing: what is looked for
+# is in the server, and so many ipykernels would need a larger machine. 2 of 12, 6 of 50. (4 more, one of each principal,
+# print for the stalled readers.)
 small=(--kernels 12 --clients 3 --seconds 60 --python 2 --rude 6 --pause 5)
 soak "${small[@]}"
 if full_tier; then
