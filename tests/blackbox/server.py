@@ -256,6 +256,7 @@ class Server:
         pids = {n: self.process(n) for n in ("launcher", "gateway")}
         return {
             "processes": len(descendants_of(self.proc.pid)),
+            "supervisor_fds": len(os.listdir(f"/proc/{self.proc.pid}/fd")),
             "launcher_fds": len(os.listdir(f"/proc/{pids['launcher']}/fd")),
             "gateway_fds": len(os.listdir(f"/proc/{pids['gateway']}/fd")),
             "launcher_mounts": sum(not self.is_copied(line) for line in read(f"/proc/{pids['launcher']}/mountinfo").splitlines()),
