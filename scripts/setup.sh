@@ -9,7 +9,7 @@
 
 BUILD_PACKAGES="ca-certificates git gcc libc6-dev cmake ninja-build pkg-config python3 python3-venv
     libuv1-dev libzmq3-dev libczmq-dev libjansson-dev libssl-dev libseccomp-dev libcmocka-dev e2fsprogs"
-TEST_PACKAGES="openssl curl clang clang-format llvm nodejs npm chromium"
+TEST_PACKAGES="openssl curl clang clang-format llvm nodejs npm chromium btrfs-progs xfsprogs"
 
 missing_packages() {
     local name

@@ -216,6 +216,7 @@ static void drain(void *arg)
 
 void kernel_exited(struct kernel *k)
 {
+    kernel_create_ends(k);
     k->process = 0;
     k->was_ready = k->ready;
     k->ready = 0;
