@@ -38,6 +38,7 @@ struct serve_options {
     uint64_t kernel_info_timeout_ms, ws_ping_interval_ms; /* SERVE_UNSET: the gateway's default */
     uint64_t prespawn, seed_timeout_ms;
     uint64_t cell_timeout_ms, stdin_timeout_ms, max_lifetime_ms;
+    uint64_t create_timeout_ms, drain_timeout_ms;
     const char *seed_notebook;
     uint64_t cull_idle_timeout_ms, cull_interval_ms;
     int cull_connected, cull_busy;

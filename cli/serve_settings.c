@@ -87,6 +87,8 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         { "cell-timeout-ms", o->cell_timeout_ms },
         { "stdin-timeout-ms", o->stdin_timeout_ms },
         { "max-lifetime-ms", o->max_lifetime_ms },
+        { "create-timeout-ms", o->create_timeout_ms },
+        { "drain-timeout-ms", o->drain_timeout_ms },
         { "prespawn", o->prespawn > 0 ? o->prespawn : SERVE_UNSET },
         { "orphan-timeout", o->orphan_timeout_s },
         { "workspace-mb", o->workspace_mb },

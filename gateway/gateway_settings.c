@@ -18,7 +18,8 @@
 
 enum { PRESPAWN_MAX = 1000 };
 enum { TRIES = 200, PAUSE_NS = 5000000 };
-enum { ORPHAN_S = 600 }; /* a gateway is back after seconds, or not without help */
+enum { CREATE_MS = 120000 }; /* compilers at the first start are slow; for ever is no start */
+enum { ORPHAN_S = 600 };     /* a gateway is back after seconds, or not without help */
 
 static int read_page(int fd, struct buf *out, struct err *e)
 {
@@ -149,7 +150,8 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
 static int read_policy(struct gateway_settings *s, struct view blob, struct err *e)
 {
     struct ratelimit_config rate;
-    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms, orphan_s;
+    uint64_t max_kernels, info_ms, cull_ms, cull_interval_ms, seed_ms, orphan_s, create_ms,
+        drain_ms;
 
     int rc = settings_number(blob, "max-kernels", 0, &max_kernels, e);
     if (rc == 0)
@@ -168,6 +170,10 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "iopub-rate-window-ms", 0, &rate.window_ms, e);
     if (rc == 0)
         rc = settings_number(blob, "orphan-timeout", ORPHAN_S, &orphan_s, e);
+    if (rc == 0)
+        rc = settings_number(blob, "create-timeout-ms", CREATE_MS, &create_ms, e);
+    if (rc == 0)
+        rc = settings_number(blob, "drain-timeout-ms", 0, &drain_ms, e);
     if (rc < 0)
         return rc;
     struct launch_limits limits;
@@ -195,6 +201,8 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         .no_tracebacks = settings_flag(blob, "no-tracebacks"),
         .handshake_ms = info_ms,
         .seed_ms = seed_ms,
+        .create_ms = create_ms,
+        .shutdown_wait_ms = drain_ms,
         .orphan_ms = orphan_s * 1000,
     };
     read_env(s, blob);

@@ -99,7 +99,8 @@ static int name_of(int device_fd, char *ret, size_t size)
         return -errno;
     target[n] = '\0';
     const char *slash = strrchr(target, '/');
-    snprintf(ret, size, "%s", slash != NULL ? slash + 1 : target);
+    if ((size_t)snprintf(ret, size, "%s", slash != NULL ? slash + 1 : target) >= size)
+        return -ENAMETOOLONG;
     return 0;
 }
 

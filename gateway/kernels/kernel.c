@@ -299,6 +299,7 @@ void kernel_is_ready_now(struct kernel *k)
 {
     if (!k->ready)
         kernel_watch_heart(k);
+    kernel_create_ends(k);
     k->ready = 1;
     if (k->awaiting != NULL)
         end_await(k);

@@ -235,6 +235,7 @@ void kernel_on_broke(void *arg, const char *why)
 
 void kernel_exited(struct kernel *k)
 {
+    kernel_create_ends(k);
     k->process = 0;
     k->was_ready = k->ready;
     k->ready = 0;

@@ -194,6 +194,7 @@ static int ask_shutdown(struct kernel *k)
 
 void kernel_begin_end(struct kernel *k)
 {
+    kernel_create_ends(k);
     kernel_phase(k, KERNEL_ENDING);
     k->heartbeat = heartbeat_stop(k->heartbeat);
     k->ladder = 0;

@@ -69,8 +69,10 @@ struct kernel {
     struct waiter *started, *restarted, *deleted; /* owned */
     struct waiter *awaiting;                      /* owned: the first answer */
     struct loop_timer *await_timer;
-    struct loop_timer *timer;     /* of the phase */
-    struct loop_timer *run_timer; /* grace times and repeated interrupts */
+    struct loop_timer *create_timer; /* until the first answer of the process */
+    int create_over;                 /* its time is up, but for the grace */
+    struct loop_timer *timer;        /* of the phase */
+    struct loop_timer *run_timer;    /* grace times and repeated interrupts */
 
     struct origin *origin;      /* owned hold: who asked for the start under way; or NULL */
     uint64_t start_us;          /* CLOCK_MONOTONIC, when the last start began */
@@ -129,7 +131,6 @@ struct kernel {
     uint64_t drain_seq;               /* end of the log at the last look */
     uint64_t pause_ms;                /* before the next start */
     uint64_t look_ms;                 /* between looks for a foreign kernel's sockets */
-    uint64_t look_until_ms;           /* it has to have them */
     int was_ready;                    /* of the process that exited */
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
@@ -317,6 +318,12 @@ void kernel_tell_stop(struct kernel *k, struct query *q);
 const char *kernel_overdue_ename(const struct query *q, const char *usual);
 void kernel_input_asked(struct kernel *k, struct query *q);
 void kernel_input_answered(struct seat *s);
+
+/* ---- kernel_create.c: from the start of a process to its first answer ---- */
+void kernel_create_begins(struct kernel *k);
+void kernel_create_ends(struct kernel *k); /* it answered, or something else became of it */
+/* What is told of one that was too late, in the phase that it is in. */
+void kernel_create_late(struct kernel *k);
 
 /* ---- kernel_audit.c ---- */
 /* key NULL: no further field. */

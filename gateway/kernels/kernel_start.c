@@ -20,8 +20,7 @@ enum {
     KERNEL_NUMBER = 1, /* of the session's only kernel */
     LOOK_MS = 10,      /* for the sockets of a foreign kernel; then slower */
     LOOK_MAX_MS = 100,
-    SOCKETS_MAX_MS = 120000, /* compilers at the first start are slow; for ever is no start */
-    SHELL_FREE_MS = 1000,    /* an adopted kernel that answers later was at work */
+    SHELL_FREE_MS = 1000, /* an adopted kernel that answers later was at work */
 };
 
 /* The launcher's ENOENT or EINVAL is about a program, not about what the request
@@ -62,6 +61,7 @@ static void on_ready(void *arg)
 {
     struct kernel *k = arg;
 
+    kernel_create_ends(k);
     /* Its shell is free: whatever ran under the gateway before is over, perhaps only now. */
     if (k->adopted) {
         struct activity_now now = kernel_now(k);
@@ -143,6 +143,7 @@ void kernel_connect(struct kernel *k)
 
 void kernel_disconnect(struct kernel *k)
 {
+    kernel_create_ends(k);
     k->seeding = kernel_seed_end(k);
     seats_close(k);
     k->heartbeat = heartbeat_stop(k->heartbeat);
@@ -172,16 +173,10 @@ static void look(void *arg)
 {
     struct kernel *k = arg;
     struct err e = { 0 };
-    char why[80];
     int rc = endpoints_resolve(&k->endpoints, k->run_dir_fd, &e);
 
     if (rc < 0) {
         kernel_refuse(k, e.msg);
-        return;
-    }
-    if (rc == 0 && loop_now_ms(sessions_loop(k->all)) >= k->look_until_ms) {
-        snprintf(why, sizeof why, "the kernel made no sockets within %d s", SOCKETS_MAX_MS / 1000);
-        kernel_refuse(k, why);
         return;
     }
     if (rc == 0) {
@@ -199,7 +194,8 @@ void kernel_await_sockets(struct kernel *k)
 {
     kernel_phase(k, KERNEL_OPENING);
     k->look_ms = LOOK_MS;
-    k->look_until_ms = loop_now_ms(sessions_loop(k->all)) + SOCKETS_MAX_MS;
+    if (k->create_timer == NULL) /* taken over: its time begins anew */
+        kernel_create_begins(k);
     kernel_timer(k, k->look_ms, look);
 }
 
@@ -385,6 +381,7 @@ void kernel_start(struct kernel *k)
     struct err e = { 0 };
 
     k->start_us = clock_monotonic_us();
+    kernel_create_begins(k);
     kernel_phase(k, KERNEL_CREATING);
     int rc = session_open(k->session, &e);
     if (rc < 0)

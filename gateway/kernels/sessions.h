@@ -40,7 +40,8 @@ struct sessions_policy {
     struct time_limits times;    /* likewise; 0: none */
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
-    uint64_t shutdown_wait_ms;          /* of the graceful end of one kernel; 0: 5000 */
+    uint64_t create_ms;        /* from the start of a kernel to its first answer; 0: no limit */
+    uint64_t shutdown_wait_ms; /* of the graceful end of one kernel; 0: 5000 */
     struct cull_policy cull;
     uint64_t
         seed_ms; /* for all of the seed notebook, from the start of the process; 0: SEED_TIMEOUT_MS */

@@ -93,7 +93,8 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
         "iopub-rate-window": "2.5", "allowed-message-types": "execute_request,kernel_info_request",
     }
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
-             "allow-hosts": "lab.example", "cell-timeout": "600", "stdin-timeout": "60.5", "max-lifetime": "86400"}
+             "allow-hosts": "lab.example", "cell-timeout": "600", "stdin-timeout": "60.5", "max-lifetime": "86400",
+             "create-timeout": "60", "drain-timeout": "2.5"}
     own = {"workspaces", "workspace-mb", "cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "no-tracebacks", "metrics-open", "audit-log", "audit-required", "principals",
            "identity-header", "identity-unknown",
            "prespawn", "seed-notebook", "seed-timeout", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}

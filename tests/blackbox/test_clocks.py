@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from channels import Channels, Ended
-from server import BIN, SLOW, Server, descendants_of, read, wait_for
+from server import BIN, SLOW, Server, descendants_of, read, status_of, wait_for
 from test_gateway_restart import Story, drain, follow, kill_gateway, reconnect
 
 LIMIT = int(2 * SLOW)   # seconds for a cell; a first one in a new kernel takes one on a busy machine
@@ -379,6 +379,85 @@ def test_a_kernel_that_never_makes_its_sockets_is_given_up(server_with, kernel_p
     wait_for(lambda: "kernel_gone" in s.log())
 
 
+CREATE = int(15 * SLOW)     # in which a kernel of ours answers, on a busy machine too
+MUTE = {"makes-no-sockets": "", "answers-nothing": """
+import json, sys, zmq
+c, context, sockets = json.load(open(sys.argv[1])), zmq.Context(), []
+for name, kind in (("shell", zmq.ROUTER), ("control", zmq.ROUTER), ("stdin", zmq.ROUTER), ("iopub", zmq.PUB), ("hb", zmq.REP)):
+    sockets.append(context.socket(kind))
+    sockets[-1].bind(f"ipc://{c['ip']}-{c[name + '_port']}" if c["transport"] == "ipc" else f"tcp://{c['ip']}:{c[name + '_port']}")
+"""}
+DEAF = {"heeds-signals": "", "blocks-all-signals": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"}
+
+
+@pytest.mark.parametrize("deaf", [pytest.param("heeds-signals", marks=pytest.mark.full), "blocks-all-signals"])
+@pytest.mark.parametrize("name", MUTE)
+def test_a_kernel_that_never_answers_is_given_up_after_the_create_timeout(server_with, kernel_path, name, deaf):
+    kernel_path.add("mute", ["python3", "-P", "-c", DEAF[deaf] + MUTE[name] + "import time; time.sleep(100000)", "{connection_file}"])
+    s = server_with("--kernel-path", kernel_path.path, "--create-timeout", str(CREATE))
+    other = s.start_kernel("python3")
+    s.wait_state(other, "idle")
+    began = time.monotonic()
+    kid = s.start_kernel("mute")
+    wait_for(lambda: s.kernel(kid) is None)
+    assert time.monotonic() - began >= CREATE, "not before its time"
+    what = {"makes-no-sockets": "made no sockets", "answers-nothing": "answered nothing"}[name]
+    assert f"time-out: the kernel {what} within {CREATE} s, the server's create timeout" in s.log()
+    wait_for(lambda: f"event=kernel_gone kernel={kid}" in s.log())
+    wait_for(lambda: not [p for p in descendants_of(s.proc.pid) if "time.sleep(100000)" in read(f"/proc/{p}/cmdline")])
+    with Channels(s, other) as c:
+        assert c.run("6 * 7").result == "42", "who has answered has no clock any more"
+
+
+def test_no_create_timeout_is_no_limit_and_a_restart_has_one_of_its_own(server_with, kernel_path):
+    late = "import time; time.sleep(4)\nfrom ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+    kernel_path.add("late", ["python3", "-P", "-c", late, "-f", "{connection_file}"], language="python")
+    s = server_with("--kernel-path", kernel_path.path, "--create-timeout", "0")
+    kid = s.start_kernel("late")
+    with Channels(s, kid) as c:
+        assert c.run("1 + 1").result == "2"
+    s.stop()
+    s.options = ["--kernel-path", kernel_path.path, "--create-timeout", str(CREATE)]
+    s.start()
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        for _ in range(2):
+            assert c.run("2 + 2").result == "4"
+            assert s.restart(kid).status == 200
+        time.sleep(CREATE)
+        assert c.run("3").result == "3"
+    assert "create timeout" not in s.log()
+
+
+@pytest.mark.parametrize("drain, least, most", [("0.2", 0.2, 4), ("4", 4, 4 + LADDER)])
+def test_a_kernel_that_blocks_all_signals_is_killed_after_the_drain_timeout(server_with, drain, least, most):
+    s = server_with("--drain-timeout", drain)
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.start(LOCKED)
+        c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+        pid, = s.kernels()
+        wait_for(lambda: int(status_of(pid).get("SigBlk", "0"), 16) >> 14 & 1)      # SIGTERM
+        began = time.monotonic()
+        assert s.delete_kernel(kid) == 204
+        assert least <= time.monotonic() - began < most * SLOW
+    assert not os.path.exists(f"/proc/{pid}") and not s.kernels()
+
+
+def test_a_server_that_is_stopped_gives_its_kernels_the_drain_timeout_and_leaves_none(server_with):
+    s = server_with("--drain-timeout", "6")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.start(LOCKED)
+        c.until(lambda m: m["header"]["msg_type"] == "execute_input")
+        pid, = s.kernels()
+        wait_for(lambda: int(status_of(pid).get("SigBlk", "0"), 16) >> 14 & 1)
+        assert s.stop() == 0
+    assert not os.path.exists(f"/proc/{pid}")
+    for event in ("gateway_killed", "launcher_killed", "shutdown_late"):
+        assert event not in s.log(), "all of it fits into the time that a supervisor gives"
+
+
 @pytest.mark.full
 def test_metrics_count_what_ran_out_of_time(server_with):
     s = server_with("--cell-timeout", str(LIMIT), "--max-lifetime", "40")
@@ -393,7 +472,7 @@ def test_metrics_count_what_ran_out_of_time(server_with):
     assert "holdcell_sessions_expired_total 1\n" in s.request("GET", "/metrics").body.decode()
 
 
-@pytest.mark.parametrize("option", ["--cell-timeout", "--stdin-timeout", "--max-lifetime"])
+@pytest.mark.parametrize("option", ["--cell-timeout", "--stdin-timeout", "--max-lifetime", "--create-timeout", "--drain-timeout"])
 def test_times_that_are_none_are_refused_by_name(option):
     variable = "HOLDCELL_" + option[2:].upper().replace("-", "_")
     for argv, env in (([option, "-1"], {}), ([option, "1e3"], {}), ([option, "31622401"], {}), ([], {variable: "soon"})):

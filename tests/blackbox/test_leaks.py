@@ -9,7 +9,7 @@ import time
 import pytest
 
 from channels import Channels
-from server import SLOW, descendants_of, read, wait_for
+from server import SLOW, cgroups_of, descendants_of, read, uids_of_slot, wait_for
 
 KINDS = ["kernel", "gateway", "launcher"]
 START_CHILD = ("import subprocess; marker = 'kept'; child = subprocess.Popen(['sleep', '1000'], start_new_session=True); "
@@ -122,7 +122,6 @@ def test_sessions_with_kills_leave_processes_descriptors_cgroups_mounts_and_fold
 
 @pytest.mark.guest
 def test_a_stopped_server_leaves_nothing(server_with):
-    from server import cgroups_of
     s = server_with()
     slot = s.slot()
     kid = s.start_kernel("python3")
@@ -134,7 +133,7 @@ def test_a_stopped_server_leaves_nothing(server_with):
     assert not [p for p in below if os.path.exists(f"/proc/{p}")]
     assert cgroups_of(slot) == [] and uids_of_slot(slot) == []
     assert s.state not in read("/proc/self/mountinfo")
-    assert not any(s.state in read(f) for f in glob.glob("/sys/block/loop*/loop/backing_file"))
+    assert s.loops() == []
 
 
 def test_sockets_dropped_at_any_moment_leave_the_gateway_as_before(server_with):
