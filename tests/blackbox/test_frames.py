@@ -75,7 +75,7 @@ def test_frames_that_no_kernel_sends_cost_their_own_session_alone(shared, kernel
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["large-parts", "endless-large-messages", "announced-and-never-sent"])
+@pytest.mark.parametrize("name", ["large-parts", "endless-large-messages"])
 def test_many_of_them_at_once_have_no_more_than_all_may_have(shared, kernel, name):
     gateway = shared.process("gateway")
     many = [Channels(shared, kernel("python3", limits=LIMITS)) for _ in range(6)]
