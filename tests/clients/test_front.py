@@ -8,7 +8,7 @@ import types
 
 import pytest
 from channels import Channels
-from server import Server, free_port, wait_for
+from server import DEADLINE, Server, free_port, wait_for
 
 FRONT_TOKEN = "fr0nt-t0ken"
 
@@ -44,7 +44,7 @@ def front(request, behind, tmp_path):
         except OSError:
             return False
     try:
-        wait_for(answers)
+        wait_for(answers, 3 * DEADLINE)
         yield s
     finally:
         proc.terminate()
