@@ -104,33 +104,6 @@ def test_a_home_has_its_blocks_whoever_else_fills_the_disk(kind):
         assert r.status == 503 and "disk" in r.json()["message"], "the next one has no room, and is told so"
 
 
-# Unwritten blocks beside written ones: the driver would have zeros written around them, by requests that make holes.
-PATCHES = """
-import os
-os.makedirs(D, exist_ok=True)
-for i in range(300):
-    f = os.open(f"{D}/{i}", os.O_RDWR | os.O_CREAT)
-    os.posix_fallocate(f, 0, 65536)
-    for at in (3, 9):
-        os.pwrite(f, bytes(4096), at * 4096)
-    os.close(f)
-os.sync()
-"""
-
-
-def test_a_session_cannot_give_blocks_of_its_home_back():
-    with disk("ext4") as point, server_on(point, "--home", "disk", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
-        s.start()
-        kid = s.start_kernel("python3")
-        image = point + "/w/default.img"
-        before = os.stat(image).st_blocks
-        with Channels(s, kid) as c:
-            for folder in ("d", "work/d"):
-                assert c.run(f"D = {folder!r}" + PATCHES).status == "ok"
-        os.sync()
-        assert os.stat(image).st_blocks >= before     # that of the home has no name; it is mounted alike
-
-
 def test_a_workspace_that_was_copied_with_holes_gets_its_blocks_back():
     with disk("ext4") as point, server_on(point, "--home", "tmpfs", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
         s.start()
