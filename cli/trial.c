@@ -12,8 +12,8 @@
 
 #include "err.h"
 #include "gateway.h"
-#include "sessionprofile.h"
 #include "rlimits.h"
+#include "sessionprofile.h"
 
 enum { RESULT_FD = 3, TRIAL_S = 20, OPEN_FILES = 16 };
 

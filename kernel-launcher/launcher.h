@@ -10,8 +10,8 @@
 #include "gatewayproc.h"
 #include "homechoice.h"
 #include "keeper.h"
-#include "sessionprofile.h"
 #include "session.h"
+#include "sessionprofile.h"
 
 struct err;
 struct pollfd;
