@@ -9,6 +9,7 @@ int command_stop(int argc, char **argv);
 int command_gateway(int argc, char **argv);
 int command_token(int argc, char **argv);
 int command_version(int argc, char **argv);
+int command_profiles(int argc, char **argv);
 int command_audit(int argc, char **argv);
 
 enum { EXIT_USAGE = 2 };

@@ -47,6 +47,9 @@ static void add_limits(struct args *a, const struct serve_options *o)
 {
     for (unsigned i = 0; i < LIMITS; i++)
         add_number(a, limit_rows[i].option, o->limits[i]);
+    for (unsigned i = 0; i < LIMITS; i++)
+        if (o->most[i] != SERVE_UNSET)
+            add(a, "--max-%s=%" PRIu64, limit_rows[i].option, o->most[i]);
     add_number(a, "memory-reserve-mb", o->memory_reserve_mb);
     add_number(a, "disk-reserve-mb", o->disk_reserve_mb);
     if (o->home != NULL)

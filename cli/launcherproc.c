@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,11 +14,30 @@
 #include "keepermsg.h"
 #include "launchlink.h"
 #include "log.h"
+#include "reload.h"
 #include "spawn.h"
 #include "supervise.h"
 
+/* With the table of profiles that is in force; the array and its last string are owned. */
+static char **argv_of(const struct supervise_plan *plan, char **ret_text)
+{
+    struct view table = reload_table(plan->reload);
+    size_t n = 0;
+
+    while (plan->argv[n] != NULL)
+        n++;
+    char **argv = xcalloc(n + 2, sizeof *argv);
+    memcpy(argv, plan->argv, n * sizeof *argv);
+    if (table.n > 0)
+        check(asprintf(ret_text, "--profiles=%.*s", (int)table.n, (const char *)table.p) >= 0);
+    argv[n] = *ret_text;
+    return argv;
+}
+
 int launcherproc_start(struct launcherproc *p, const struct supervise_plan *plan)
 {
+    autofree char *text = NULL;
+    autofree char **argv = argv_of(plan, &text);
     struct err e = { 0 };
     int fds[SUPERVISE_FDS_MAX], sockets[2], pid;
 
@@ -25,7 +46,7 @@ int launcherproc_start(struct launcherproc *p, const struct supervise_plan *plan
         pid = err_sys(&e, errno, "socketpair");
     } else {
         fds[SUPERVISE_CONTROL] = sockets[1];
-        pid = spawn_program(plan->argv, fds, plan->fd_count, &e);
+        pid = spawn_program(argv, fds, plan->fd_count, &e);
         close(sockets[1]);
     }
     if (pid < 0) {
@@ -52,6 +73,8 @@ int launcherproc_adopt(struct launcherproc *p, const struct supervise_plan *plan
         [KEEPER_STDERR_FD] = STDERR_FILENO,
     };
     unsigned more = plan->fd_count - SUPERVISE_MORE;
+    autofree char *text = NULL;
+    autofree char **argv = argv_of(plan, &text);
     struct err e = { 0 };
 
     for (unsigned i = 0; i < more; i++)
@@ -60,7 +83,7 @@ int launcherproc_adopt(struct launcherproc *p, const struct supervise_plan *plan
      * finds a dead holder, and waits for what follows. */
     if (instance_name_us(plan->instance, &e) < 0)
         log_warn("lock_file", "text=\"%s\"", e.msg);
-    if (takeover_attach(t, plan->argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
+    if (takeover_attach(t, argv, fds, KEEPER_MORE_FD + more, &e) < 0) {
         log_error("not_taken_over", "text=\"%s\"", e.msg);
         return -1;
     }

@@ -47,7 +47,11 @@ static int check_guarded(const struct livefile *f, const struct stat *st, struct
     if (st->st_uid != 0)
         return err_set(e, EINVAL, "option --%s: '%s' belongs to user %u, not to root", f->option,
                        f->path, (unsigned)st->st_uid);
-    if ((st->st_mode & (S_IWGRP | S_IRWXO)) != 0)
+    if (f->flags & LIVEFILE_POLICY && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return err_set(e, EINVAL,
+                       "option --%s: '%s' has mode %04o: others may change it; chmod 644 it",
+                       f->option, f->path, (unsigned)(st->st_mode & 07777));
+    if (f->flags & LIVEFILE_SECRET && (st->st_mode & (S_IWGRP | S_IRWXO)) != 0)
         return err_set(e, EINVAL,
                        "option --%s: '%s' has mode %04o: others may read or change it; "
                        "chmod 600 it",
@@ -69,7 +73,7 @@ static int open_file(const struct livefile *f, int *ret, struct err *e)
     if (st.st_size > (off_t)most(f))
         return err_set(e, EINVAL, "option --%s: '%s' has more than %zu bytes", f->option, f->path,
                        most(f));
-    if (f->flags & LIVEFILE_SECRET) {
+    if (f->flags & (LIVEFILE_SECRET | LIVEFILE_POLICY)) {
         int rc = check_guarded(f, &st, e);
 
         if (rc < 0)

@@ -21,6 +21,7 @@ enum {
 enum {
     LIVEFILE_SECRET = 1, /* root's alone: others may neither read nor write it */
     LIVEFILE_TOKEN = 2,  /* one token on a line of its own */
+    LIVEFILE_POLICY = 8, /* root's: others may read it, but not write */
     LIVEFILE_LARGE = 4,  /* LIVEFILE_LARGE_BYTES, not LIVEFILE_BYTES; one of them at most */
 };
 

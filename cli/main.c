@@ -15,6 +15,7 @@ static const struct command {
     { "stop", command_stop, "end kernels that `serve --on-exit keep` left without a server" },
     { "doctor", command_doctor, "try the walls of sandboxes on this host" },
     { "token", command_token, "make a token for a principal; check a file of principals" },
+    { "profiles", command_profiles, "check a file of profiles, and show what comes out of it" },
     { "audit", command_audit, "verify the chain of an audit file" },
     { "version", command_version, "tell commit, libraries and build" },
     { "help", command_help, "show this list" },

@@ -11,6 +11,7 @@
 #include "err.h"
 #include "log.h"
 #include "logescape.h"
+#include "sessionprofile.h"
 #include "settings.h"
 #include "settingspage.h"
 
@@ -46,6 +47,13 @@ static int write_page(struct reload *r, struct view blob, struct err *e)
     return rc;
 }
 
+static int add_table(struct buf *blob, const struct buf *table, struct err *e)
+{
+    autofree char *text = view_dup(buf_view(table));
+
+    return buf_len(table) > 0 ? settings_add(blob, "profile-table", text, e) : 0;
+}
+
 /* Mode 0400 of root: a gateway cannot open what it reads for writing by way of
  * /proc/self/fd, which a memfd's own mode (0777) would let it do. */
 static int make_page(struct reload *r, struct err *e)
@@ -73,8 +81,11 @@ int reload_open(struct reload *r, struct livefiles *files, struct view fixed, ui
     int rc = buf_add_view(&blob, fixed) < 0 ? err_set(e, EMSGSIZE, "too many settings") : 0;
     if (rc == 0)
         rc = livefiles_read(&r->files, &blob, e);
+    buf_init(&r->table, PROFILES_TEXT + 4096);
     if (rc == 0)
-        rc = trial_run(buf_view(&blob), uid, e);
+        rc = trial_run(buf_view(&blob), uid, &r->table, e);
+    if (rc == 0)
+        rc = add_table(&blob, &r->table, e);
     if (rc == 0)
         rc = make_page(r, e);
     if (rc == 0)
@@ -90,6 +101,8 @@ void reload_close(struct reload *r)
     closep(&r->read_fd);
     closep(&r->trial.result_fd);
     wipe(&r->tried);
+    wipe(&r->table);
+    wipe(&r->tried_table);
 }
 
 /* The settings that come from options live in the page alone. */
@@ -109,6 +122,7 @@ static void refused(struct reload *r, const struct err *e)
     log_error("reload_refused", "version=%llu error=%s note=\"the old settings stay in force\"",
               (unsigned long long)r->version, LOG_QUOTED(e->msg));
     wipe(&r->tried);
+    wipe(&r->tried_table);
 }
 
 void reload_begin(struct reload *r)
@@ -120,7 +134,7 @@ void reload_begin(struct reload *r)
                            "a restart\"");
         return;
     }
-    if (r->trial.pid != 0) {
+    if (r->trial.pid != 0 || r->asking) {
         r->again = 1;
         return;
     }
@@ -148,23 +162,71 @@ static void tell_published(const struct reload *r)
              (unsigned long long)r->version, names);
 }
 
-int reload_reaped(struct reload *r, pid_t pid, int status)
+/* The end of one reload; the next one, if it was asked for meanwhile, begins. */
+static enum reload_next finish(struct reload *r, int rc, const struct err *e)
 {
-    struct err e = { 0 };
-
-    if (r->trial.pid == 0 || pid != r->trial.pid)
-        return 0;
-    int rc = trial_end(&r->trial, status, &e);
-    if (rc == 0)
-        rc = write_page(r, buf_view(&r->tried), &e);
     if (rc == 0)
         tell_published(r);
     else
-        refused(r, &e);
+        refused(r, e);
     wipe(&r->tried);
     if (r->again) {
         r->again = 0;
         reload_begin(r);
     }
-    return rc == 0;
+    return rc == 0 ? RELOAD_PUBLISHED : RELOAD_NOTHING;
+}
+
+static int publish(struct reload *r, struct err *e)
+{
+    int rc = add_table(&r->tried, &r->tried_table, e);
+
+    if (rc == 0)
+        rc = write_page(r, buf_view(&r->tried), e);
+    if (rc < 0)
+        return rc;
+    wipe(&r->table);
+    r->table = r->tried_table;
+    r->tried_table = (struct buf){ 0 };
+    return 0;
+}
+
+enum reload_next reload_reaped(struct reload *r, pid_t pid, int status)
+{
+    struct err e = { 0 };
+
+    if (r->trial.pid == 0 || pid != r->trial.pid)
+        return RELOAD_NOTHING;
+    buf_init(&r->tried_table, PROFILES_TEXT + 4096);
+    int rc = trial_end(&r->trial, status, &r->tried_table, &e);
+    const struct view now = buf_view(&r->table), new = buf_view(&r->tried_table);
+    if (rc == 0 && (now.n != new.n || (now.n > 0 && memcmp(now.p, new.p, now.n) != 0))) {
+        r->asking = 1;
+        return RELOAD_ASK;
+    }
+    if (rc == 0)
+        rc = publish(r, &e);
+    return finish(r, rc, &e);
+}
+
+struct view reload_asked(const struct reload *r)
+{
+    return buf_view(&r->tried_table);
+}
+
+struct view reload_table(const struct reload *r)
+{
+    return buf_view(&r->table);
+}
+
+enum reload_next reload_answered(struct reload *r, const char *refusal)
+{
+    struct err e = { 0 };
+
+    if (!r->asking)
+        return RELOAD_NOTHING;
+    r->asking = 0;
+    int rc =
+        refusal != NULL ? err_set(&e, EINVAL, "option --profiles: %s", refusal) : publish(r, &e);
+    return finish(r, rc, &e);
 }

@@ -24,7 +24,10 @@ struct reload {
     size_t fixed; /* bytes of the blob that come from options */
     struct trial trial;
     struct buf tried; /* the blob of the trial */
-    int again;        /* asked for while a trial ran */
+    struct buf table; /* of profiles (sessionprofile.h), as it was published last */
+    struct buf tried_table;
+    int asking; /* 1: the launcher is asked whether it takes tried_table */
+    int again;  /* asked for while a trial ran */
 };
 
 /* Takes the files. Reads them, tries all, makes the page with version 1. fixed: the
@@ -34,9 +37,21 @@ int reload_open(struct reload *r, struct livefiles *files, struct view fixed, ui
 void reload_close(struct reload *r);
 #define RELOAD_NONE ((struct reload){ .page_fd = -1, .read_fd = -1, .trial = TRIAL_NONE })
 
+enum reload_next {
+    RELOAD_NOTHING,
+    RELOAD_ASK, /* the launcher: does it take reload_asked()? Its answer goes to reload_answered() */
+    RELOAD_PUBLISHED, /* a new version */
+};
+
 /* SIGHUP came. Logs what is wrong. */
 void reload_begin(struct reload *r);
-/* A child was reaped. 1 when it was the trial and a new version is published. */
-int reload_reaped(struct reload *r, pid_t pid, int status);
+/* A child was reaped. */
+enum reload_next reload_reaped(struct reload *r, pid_t pid, int status);
+/* The table of profiles of the trial: what the host has for it, the launcher alone knows. */
+struct view reload_asked(const struct reload *r);
+/* refusal: NULL when the launcher has taken it over; else why not. */
+enum reload_next reload_answered(struct reload *r, const char *refusal);
+/* The table in force; borrowed until the next version. */
+struct view reload_table(const struct reload *r);
 
 #endif

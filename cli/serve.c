@@ -57,6 +57,8 @@ static void collect_files(const struct serve_options *o, struct livefiles *files
         livefiles_add(files, "token", "token-file", o->token_file, LIVEFILE_TOKEN);
     if (o->principals != NULL)
         livefiles_add(files, "principals", "principals", o->principals, LIVEFILE_SECRET);
+    if (o->profiles != NULL)
+        livefiles_add(files, "profiles", "profiles", o->profiles, LIVEFILE_POLICY);
     if (o->tls_cert != NULL) /* with the key in it a secret */
         livefiles_add(files, "tls-cert", "tls-cert", o->tls_cert,
                       o->tls_key == NULL ? LIVEFILE_SECRET : 0);

@@ -33,6 +33,11 @@
         name, metavar, kind, offsetof(struct serve_options, limits[LIMIT_##id]), \
             LIMIT_##id##_LEAST, LIMIT_##id##_MOST, help                          \
     }
+#define MOST(kind, name, metavar, id, help)                                                        \
+    {                                                                                              \
+        name, metavar, kind, offsetof(struct serve_options, most[LIMIT_##id]), LIMIT_##id##_LEAST, \
+            LIMIT_##id##_MOST, help                                                                \
+    }
 #define GROUP(name)                             \
     {                                           \
         name, NULL, OPTION_GROUP, 0, 0, 0, NULL \
@@ -160,6 +165,19 @@ static const struct option_spec specs[] = {
     NUMBER("workspace-mb", "MIB", workspace_mb, 1, 1 << 24, "size of each, when it is made (1024)"),
     TEXT("on-exit", "WORD", on_exit,
          "kernels when the server ends: stop, or keep for the next one (stop)"),
+
+    GROUP("Limits of a session: how far a request may go"),
+    TEXT("profiles", "FILE", profiles,
+         "named profiles, JSON: other limits, kernels, walls; read again at SIGHUP"),
+    MOST(OPTION_NUMBER, "max-memory-mb", "MIB", MEMORY, "(--memory-mb, and so on)"),
+    MOST(OPTION_MILLI, "max-cpus", "N", CPUS, ""),
+    MOST(OPTION_NUMBER, "max-pids", "N", PIDS, ""),
+    MOST(OPTION_NUMBER, "max-disk-mb", "MIB", DISK, ""),
+    MOST(OPTION_NUMBER, "max-tmp-mb", "MIB", TMP, ""),
+    MOST(OPTION_NUMBER, "max-shm-mb", "MIB", SHM, ""),
+    MOST(OPTION_NUMBER, "max-inodes", "N", INODES, ""),
+    MOST(OPTION_NUMBER, "max-fds", "N", FDS, ""),
+    MOST(OPTION_NUMBER, "max-output-mb", "MIB", OUTPUT, ""),
 
     GROUP("Limits of output"),
     LIMIT(OPTION_NUMBER, "output-mb", "MIB", OUTPUT, "what the output of one cell may take (1024)"),
@@ -296,6 +314,24 @@ static int check_values(const struct option_reader *r, const struct serve_option
     return check_identity(o, e);
 }
 
+/* What sessions get without a wish they may ask for as well. */
+static int check_most(const struct serve_options *o, struct err *e)
+{
+    struct launch_limits usual = LAUNCH_LIMITS_DEFAULT;
+
+    for (unsigned i = 0; i < LIMITS; i++) {
+        const struct limit *l = &limit_rows[i];
+        const char *name = l->milli ? l->name : l->option;
+        uint64_t has = o->limits[i] != SERVE_UNSET ? o->limits[i] : limit_get(&usual, l) / l->unit;
+        double number = (double)l->number_unit / (double)l->unit;
+
+        if (o->most[i] != SERVE_UNSET && o->most[i] < has)
+            return err_set(e, EINVAL, "option --max-%s: %g is below --%s, which is %g", name,
+                           (double)o->most[i] / number, name, (double)has / number);
+    }
+    return 0;
+}
+
 /* Jupyter's switch believes everybody; here the proxies have names. */
 static int check_old_switch(const struct serve_options *o, struct err *e)
 {
@@ -336,6 +372,7 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         .cull_idle_timeout_ms = SERVE_UNSET,
         .cull_interval_ms = SERVE_UNSET,
         .limits = { [0 ... LIMITS - 1] = SERVE_UNSET },
+        .most = { [0 ... LIMITS - 1] = SERVE_UNSET },
         .memory_reserve_mb = SERVE_UNSET,
         .disk_reserve_mb = SERVE_UNSET,
         .workspace_mb = SERVE_UNSET,
@@ -376,6 +413,8 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
         rc = choose_base_url(ret, e);
     if (rc == 0)
         rc = memoryfiles_fit(ret, e);
+    if (rc == 0)
+        rc = check_most(ret, e);
     return rc < 0 ? rc : serve_token_choose(&r, ret, e);
 }
 

@@ -23,7 +23,7 @@ struct serve_options {
     const char *ip;
     uint64_t port, port_retries;
     const char *identity_header, *identity_unknown;
-    const char *token, *token_file, *principals;
+    const char *token, *token_file, *principals, *profiles;
     int no_auth;
     const char *tls_cert, *tls_key, *tls_client_ca;
     const char *base_url;
@@ -44,6 +44,7 @@ struct serve_options {
     int cull_connected, cull_busy;
     const char *allow_origin, *allow_credentials, *allow_headers, *allow_methods, *expose_headers;
     const char *cors_max_age;
+    uint64_t most[LIMITS];   /* that a request may ask for; SERVE_UNSET: the same */
     uint64_t limits[LIMITS]; /* of a session (limit.h); SERVE_UNSET: the profile's */
     uint64_t memory_reserve_mb, disk_reserve_mb; /* SERVE_UNSET: by the host */
     const char *home;                            /* NULL: auto */

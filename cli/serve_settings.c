@@ -106,6 +106,12 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_number(out, numbers[i].key, numbers[i].value, e);
     for (unsigned i = 0; i < LIMITS && rc == 0; i++)
         rc = add_number(out, limit_rows[i].option, o->limits[i], e);
+    for (unsigned i = 0; i < LIMITS && rc == 0; i++) {
+        char key[SETTINGS_KEY_MAX];
+
+        snprintf(key, sizeof key, "max-%s", limit_rows[i].option);
+        rc = add_number(out, key, o->most[i], e);
+    }
     if (rc == 0)
         rc = add_flag(out, "metrics-open", o->metrics_open, e);
     if (rc == 0)

@@ -36,6 +36,8 @@ enum {
     POLL_ORPHANS_MS = 20,
 };
 
+enum { KEEP_REQUEST = 1, PROFILES_REQUEST };
+
 static const unsigned backoff_ms[] = { 0, 100, 500, 1000, 2000, 5000 };
 
 struct supervisor {
@@ -64,6 +66,7 @@ static void launcher_ended(struct supervisor *s, int status)
     int clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
     launcherproc_ended(&s->launcher);
+    reload_answered(s->plan->reload, "the launcher ended meanwhile; ask again");
     s->ended_ms = now_ms();
     if (s->ended_ms - s->started_ms >= HEALTHY_MS)
         s->deaths = 0;
@@ -81,6 +84,37 @@ static void launcher_ended(struct supervisor *s, int status)
     }
 }
 
+/* ---- a reload that needs the launcher ---- */
+
+static void post_profiles(struct supervisor *s, struct view table)
+{
+    const struct keeper_profiles body = { .table = table };
+
+    link_post(s->launcher.control, keeper_request_spec(KEEPER_PROFILES), PROFILES_REQUEST, 0, &body,
+              NULL, 0);
+}
+
+static void go_on(struct supervisor *s, enum reload_next next)
+{
+    if (next == RELOAD_PUBLISHED)
+        launcherproc_signal(&s->launcher, SIGHUP); /* it passes the word on to the gateway */
+    if (next == RELOAD_ASK && s->launcher.control != NULL)
+        post_profiles(s, reload_asked(s->plan->reload));
+    else if (next == RELOAD_ASK)
+        reload_answered(s->plan->reload, "there is no launcher at this moment; ask again");
+}
+
+/* refusal: NULL when it has taken the table. */
+static void told_profiles(struct supervisor *s, const char *refusal)
+{
+    const int asked = s->plan->reload->asking;
+    enum reload_next next = reload_answered(s->plan->reload, refusal);
+
+    if (asked && refusal == NULL && next == RELOAD_NOTHING && s->launcher.control != NULL)
+        post_profiles(s, reload_table(s->plan->reload)); /* not published: back to the old one */
+    go_on(s, next);
+}
+
 /* Reaps everything: the launcher, and, as subreaper, what it left. A sandbox is
  * gone only when its kernels are reaped. */
 static void reap(struct supervisor *s)
@@ -91,8 +125,8 @@ static void reap(struct supervisor *s)
     while ((pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
         if (pid == s->launcher.pid)
             launcher_ended(s, status);
-        else if (reload_reaped(s->plan->reload, pid, status))
-            launcherproc_signal(&s->launcher, SIGHUP); /* it passes the word on to the gateway */
+        else
+            go_on(s, reload_reaped(s->plan->reload, pid, status));
     }
 }
 
@@ -100,7 +134,8 @@ static void say_keep(struct supervisor *s)
 {
     const struct keeper_count body = { 0 };
 
-    link_post(s->launcher.control, keeper_request_spec(KEEPER_KEEP), 1, 0, &body, NULL, 0);
+    link_post(s->launcher.control, keeper_request_spec(KEEPER_KEEP), KEEP_REQUEST, 0, &body, NULL,
+              0);
 }
 
 static void begin_stop(struct supervisor *s, int status)
@@ -151,6 +186,13 @@ static void take_packet(struct supervisor *s, const struct link_packet *p)
         told_kept(s, &body.count);
     else if (p->head.verb == KEEPER_ENDED)
         s->launcher.ended_well = body.count.failed == 0;
+    else if (p->head.verb == KEEPER_PROFILES)
+        told_profiles(s, NULL);
+    if (p->head.verb == KEEPER_ERROR && p->head.request == PROFILES_REQUEST) {
+        autofree char *text = view_dup(body.error.text);
+        told_profiles(s, text);
+        return;
+    }
     if (p->head.verb != KEEPER_ERROR || !s->keeping)
         return;
     log_error("not_kept", "text=\"%.*s\"", (int)body.error.text.n, (const char *)body.error.text.p);

@@ -13,6 +13,7 @@
 #include "err.h"
 #include "gateway.h"
 #include "rlimits.h"
+#include "sessionprofile.h"
 
 enum { RESULT_FD = 3, TRIAL_S = 20, OPEN_FILES = 16 };
 
@@ -53,10 +54,13 @@ static void run_child(const struct trial *t, struct view blob, uid_t uid, int re
     int rc = drop_power(uid, &e);
     if (rc == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) /* the change of user took it away */
         _exit(126);
+    struct buf table;
+    buf_init(&table, PROFILES_TEXT);
     if (rc == 0)
-        rc = gateway_try_settings(blob, t->starting, &e);
-    if (rc == 0)
-        _exit(0);
+        rc = gateway_try_settings(blob, t->starting, &table, &e);
+    const struct view text = buf_view(&table);
+    if (rc == 0) /* it has room in the pipe, whose other end is read when we have ended */
+        _exit(text.n == 0 || write(RESULT_FD, text.p, text.n) == (ssize_t)text.n ? 0 : 126);
     _exit(write(RESULT_FD, &e, sizeof e) == (ssize_t)sizeof e ? 1 : 126);
 }
 
@@ -65,7 +69,7 @@ int trial_start(struct trial *t, struct view blob, uid_t uid, struct err *e)
     int result[2];
     pid_t self = getpid();
 
-    if (pipe2(result, O_CLOEXEC) < 0)
+    if (pipe2(result, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_sys(e, errno, "pipe");
     autoclose int read_end = result[0];
     autoclose int write_end = result[1];
@@ -79,14 +83,33 @@ int trial_start(struct trial *t, struct view blob, uid_t uid, struct err *e)
     return 0;
 }
 
-int trial_end(struct trial *t, int status, struct err *e)
+/* What a process without power wrote is looked at before it counts. */
+static int take_table(int fd, struct buf *table, struct err *e)
+{
+    struct profiles *checked = NULL;
+    ssize_t n = 1;
+
+    while (n > 0) {
+        if (buf_reserve(table, 4096) < 0)
+            return err_set(e, EINVAL, "trial of the settings: it says too much");
+        n = read(fd, buf_tail(table), 4096);
+        if (n < 0)
+            return err_sys(e, errno, "trial of the settings");
+        buf_commit(table, (size_t)n);
+    }
+    int rc = profiles_read(buf_view(table), &checked, e);
+    free(checked);
+    return rc < 0 ? err_wrap(e, "option --profiles") : 0;
+}
+
+int trial_end(struct trial *t, int status, struct buf *table, struct err *e)
 {
     autoclose int fd = take_fd(&t->result_fd);
     struct err told;
 
     t->pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
+        return take_table(fd, table, e);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 1 ||
         read(fd, &told, sizeof told) != (ssize_t)sizeof told)
         return err_set(e, EIO, "trial of the settings: its process ended with %s %d",
@@ -96,7 +119,7 @@ int trial_end(struct trial *t, int status, struct err *e)
     return err_set(e, EINVAL, "%s", told.msg);
 }
 
-int trial_run(struct view blob, uid_t uid, struct err *e)
+int trial_run(struct view blob, uid_t uid, struct buf *table, struct err *e)
 {
     struct trial t = TRIAL_NONE;
     int status = 0;
@@ -108,5 +131,5 @@ int trial_run(struct view blob, uid_t uid, struct err *e)
         return rc;
     while (waitpid(t.pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return trial_end(&t, status, e);
+    return trial_end(&t, status, table, e);
 }

@@ -21,9 +21,10 @@ struct trial {
 
 /* uid: whose power the child has. It ends by itself after some seconds in any case. */
 int trial_start(struct trial *t, struct view blob, uid_t uid, struct err *e) MUST_CHECK;
-/* The child was reaped with this status. 0: the settings are right. */
-int trial_end(struct trial *t, int status, struct err *e) MUST_CHECK;
+/* The child was reaped with this status. 0: the settings are right; the table of profiles (sessionprofile.h) that
+ * they hold was added to table, an empty buf with room for PROFILES_TEXT and 4096 bytes more. */
+int trial_end(struct trial *t, int status, struct buf *table, struct err *e) MUST_CHECK;
 /* Both, waiting in between. */
-int trial_run(struct view blob, uid_t uid, struct err *e) MUST_CHECK;
+int trial_run(struct view blob, uid_t uid, struct buf *table, struct err *e) MUST_CHECK;
 
 #endif

@@ -27,8 +27,9 @@ struct err;
 struct view;
 
 /* Reads the settings as a gateway would and keeps nothing of them: for who is about to
- * publish them. The text names the file or option that is wrong, and no secret. */
-int gateway_try_settings(struct view blob, int starting, struct err *e)
+ * publish them. The text names the file or option that is wrong, and no secret. What --profiles
+ * says goes to table (sessionprofile.h), which stays empty without it. */
+int gateway_try_settings(struct view blob, int starting, struct buf *table, struct err *e)
     __attribute__((warn_unused_result));
 
 #endif

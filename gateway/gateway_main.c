@@ -171,6 +171,7 @@ static void take_settings(struct gateway *g)
     } else if (now.version != g->settings_version) {
         g->settings_version = now.version;
         sessions_set_seed(g->sessions, now.seed, now.seed_kernel);
+        sessions_set_profiles(g->sessions, now.profiles, now.version);
         log_info("settings_taken", "version=%llu", (unsigned long long)now.version);
     }
     gateway_settings_free(&now);
@@ -337,6 +338,7 @@ static int start(struct gateway *g, struct err *e)
     if (g->sessions == NULL)
         return err_set(e, EIO, "no ZMQ context");
     sessions_set_seed(g->sessions, g->settings.seed, g->settings.seed_kernel);
+    sessions_set_profiles(g->sessions, g->settings.profiles, g->settings.version);
     g->room = room_new(g->loop, g->launcher);
     watch_health(g);
     metrics_version(HOLDCELL_VERSION);
@@ -371,7 +373,7 @@ static void clean_up(struct gateway *g)
     gateway_settings_free(&g->settings);
 }
 
-int gateway_try_settings(struct view blob, int starting, struct err *e)
+int gateway_try_settings(struct view blob, int starting, struct buf *table, struct err *e)
 {
     struct gateway_settings s;
     int rc = gateway_settings_parse(blob, &s, e);
@@ -381,6 +383,8 @@ int gateway_try_settings(struct view blob, int starting, struct err *e)
     rc = front_check(&s.front, starting, e);
     if (rc == 0)
         rc = gateway_settings_check(&s, e);
+    if (rc == 0 && s.profiles != NULL)
+        rc = profiles_write(s.profiles, table, e);
     gateway_settings_free(&s);
     return rc;
 }

@@ -1,6 +1,7 @@
 #include "gateway_settings.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "kernelspec.h"
 #include "limit.h"
 #include "principals.h"
+#include "profilefile.h"
 #include "seed.h"
 #include "settings.h"
 #include "settingspage.h"
@@ -87,11 +89,78 @@ static int read_times(struct view blob, struct time_limits *ret, struct err *e)
     return rc;
 }
 
-/* A principal gets no more than a session of the server has. */
+static int read_most(struct view blob, struct launch_limits *ret, struct err *e)
+{
+    int rc = read_limits(blob, ret, e);
+
+    for (unsigned i = 0; i < LIMITS && rc == 0; i++) {
+        const struct limit *l = &limit_rows[i];
+        char key[48];
+        uint64_t value;
+
+        snprintf(key, sizeof key, "max-%s", l->option);
+        rc = settings_number(blob, key, 0, &value, e);
+        if (rc == 0 && value != 0)
+            limit_set(ret, l, value * l->unit);
+    }
+    return rc;
+}
+
+/* The supervisor's table; in the trial, before there is one, what the file says. */
+static int read_profiles(struct gateway_settings *s, struct view blob, struct err *e)
+{
+    const char *table = settings_text(blob, "profile-table", NULL);
+    const char *file = settings_text(blob, "profiles", NULL);
+    struct profilefile_base base = { .data = settings_text(blob, "data", NULL) };
+    uint64_t disk_mb;
+    int rc;
+
+    if (table != NULL)
+        return profiles_read(view_cstr(table), &s->profiles, e);
+    if (file == NULL)
+        return 0;
+    rc = read_limits(blob, &base.limits, e);
+    if (rc == 0)
+        rc = read_times(blob, &base.times, e);
+    if (rc == 0)
+        rc = settings_number(blob, "disk-mb", 0, &disk_mb, e);
+    if (rc < 0)
+        return rc;
+    base.home_sized = disk_mb != 0;
+    if (profile_home_of(settings_text(blob, "home", "auto"), &base.home) < 0)
+        return err_set(e, EINVAL, "setting home: no such value");
+    rc = profilefile_read(view_cstr(file), &base, &s->profiles, e);
+    return rc < 0 ? (err_wrap(e, "option --profiles"), rc) : 0;
+}
+
+/* Above what any profile has nobody may go, so that is wrong in the file of principals. */
+static void widen(const struct profiles *t, struct principals_maxima *m)
+{
+    for (unsigned i = 0; t != NULL && i < t->count; i++) {
+        const struct profile *p = &t->at[i];
+
+        for (unsigned n = 0; n < LIMITS; n++) {
+            const struct limit *l = &limit_rows[n];
+            uint64_t most = limit_get(&p->maxima, l);
+
+            if (most > limit_get(&m->limits, l))
+                limit_set(&m->limits, l, most);
+        }
+        for (unsigned n = 0; n < TIME_LIMITS; n++) {
+            const struct time_limit_name *l = &time_limits_named[n];
+            uint64_t has = time_limits_get(&m->times, l);
+
+            if (has != 0 && (p->most[n] == 0 || p->most[n] > has))
+                time_limits_set(&m->times, l, p->most[n]);
+        }
+    }
+}
+
+/* A principal gets no more than a session of the server may have. */
 static int read_maxima(struct view blob, struct principals_maxima *ret, struct err *e)
 {
     uint64_t kernels;
-    int rc = read_limits(blob, &ret->limits, e);
+    int rc = read_most(blob, &ret->limits, e);
 
     if (rc == 0)
         rc = read_times(blob, &ret->times, e);
@@ -117,8 +186,13 @@ static int read_front(struct gateway_settings *s, struct view blob, struct err *
     int rc = settings_number(blob, "ws-ping-interval-ms", unset, &ping_ms, e);
     if (rc == 0)
         rc = read_maxima(blob, &s->front.maxima, e);
+    if (rc == 0)
+        rc = read_profiles(s, blob, e);
     if (rc < 0)
         return rc;
+    widen(s->profiles, &s->front.maxima);
+    s->front.maxima.profiles = s->profiles;
+    s->front.maxima.profiles_version = s->version;
     s->front = (struct front_config){
         .token = settings_text(blob, "token", NULL),
         .principals = settings_text(blob, "principals", NULL),
@@ -176,15 +250,18 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         rc = settings_number(blob, "drain-timeout-ms", 0, &drain_ms, e);
     if (rc < 0)
         return rc;
-    struct launch_limits limits;
+    struct launch_limits limits, most;
     struct time_limits times;
     rc = read_limits(blob, &limits, e);
+    if (rc == 0)
+        rc = read_most(blob, &most, e);
     if (rc == 0)
         rc = read_times(blob, &times, e);
     if (rc < 0)
         return rc;
     s->policy = (struct sessions_policy){
         .limits = limits,
+        .most = most,
         .times = times,
         .max_kernels = max_kernels < 1000000 ? (unsigned)max_kernels : 1000000,
         .force_kernel = settings_text(blob, "force-kernel", NULL),
@@ -374,6 +451,7 @@ void gateway_settings_free(struct gateway_settings *s)
         explicit_bzero(s->page.data, s->page.size);
     buf_free(&s->page);
     free(s->env_server);
+    free(s->profiles);
     seed_drop(s->seed);
     *s = (struct gateway_settings){ 0 };
 }

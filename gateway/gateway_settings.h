@@ -20,8 +20,9 @@ struct gateway_settings {
     int audit, audit_required;
     enum logline_format log_format;
     enum logline_level log_level;
-    struct seed *seed;       /* owned; NULL: none */
-    const char *seed_kernel; /* the kernelspec that it is for */
+    struct profiles *profiles; /* owned; NULL: none */
+    struct seed *seed;         /* owned; NULL: none */
+    const char *seed_kernel;   /* the kernelspec that it is for */
     unsigned prespawn;
 };
 

@@ -6,7 +6,8 @@
 
 enum { AT_A_TIME = 4, AGAIN_MS = 5000 };
 
-static const struct principal owner = { .name = PRINCIPAL_DEFAULT };
+static const struct principal owner = { .name = PRINCIPAL_DEFAULT,
+                                        .profiles = PRINCIPAL_ALL_PROFILES };
 
 static void again(void *arg)
 {

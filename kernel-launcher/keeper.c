@@ -14,6 +14,7 @@
 #include "launcher_setup.h"
 #include "launchlink.h"
 #include "log.h"
+#include "policy.h"
 
 enum { PATIENCE_MS = 8000 /* with the gateway; the supervisor loses its own at 10 s */ };
 
@@ -110,12 +111,34 @@ static void lost_supervisor(struct launcher *l, uint64_t now_ms)
     launcher_stop(l);
 }
 
+/* The second half of the trial of a reload: whether this host has what the profiles demand. */
+static void serve_profiles(struct launcher *l, const struct link_packet *p)
+{
+    struct link *s = l->keeper.supervisor;
+    const struct keeper_count done = { .sessions = l->sessions.count };
+    struct keeper_profiles body;
+    struct err e = { 0 };
+    int rc = msg_decode(keeper_request_spec(KEEPER_PROFILES), &p->head, p->bytes, &body, &e);
+
+    if (rc == 0)
+        rc = policy_take(l, body.table, &e);
+    const struct keeper_error error = { .text = view_cstr(e.msg) };
+    if (rc == 0)
+        link_post(s, keeper_answer_spec(KEEPER_PROFILES), p->head.request, 0, &done, NULL, 0);
+    else
+        link_post(s, keeper_answer_spec(KEEPER_ERROR), p->head.request, -rc, &error, NULL, 0);
+}
+
 static void serve_request(struct launcher *l, const struct link_packet *p, uint64_t now_ms)
 {
     struct link *s = l->keeper.supervisor;
     struct keeper_count body;
     struct err e = { 0 };
 
+    if (p->head.verb == KEEPER_PROFILES) {
+        serve_profiles(l, p);
+        return;
+    }
     int rc = p->head.verb == KEEPER_KEEP
                  ? msg_decode(keeper_request_spec(KEEPER_KEEP), &p->head, p->bytes, &body, &e)
                  : err_set(&e, HC_EPARSE, "verb %u", p->head.verb);

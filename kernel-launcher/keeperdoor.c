@@ -17,6 +17,7 @@
 #include "launchlink.h"
 #include "lockfile.h"
 #include "log.h"
+#include "policy.h"
 
 enum {
     BACKLOG = 8,
@@ -183,7 +184,7 @@ static void take_descriptors(struct link_packet *p, struct gateway_config *g)
 
 /* Nothing can fail here. */
 static void take_over(struct launcher *l, struct link_packet *p, const struct launcher_options *o,
-                      struct launcher_config *c)
+                      struct launcher_config *c, struct profiles *profiles)
 {
     const int dir_fd = l->config->gateway.dir_fd;
     const hostwall_set missing = l->config->gateway.missing;
@@ -192,6 +193,8 @@ static void take_over(struct launcher *l, struct link_packet *p, const struct la
     c->gateway.dir_fd = dir_fd;
     c->gateway.missing = missing;
     *l->config = *c;
+    free(l->profiles);
+    l->profiles = profiles;
     (void)dup2(p->fds[KEEPER_STDERR_FD], STDOUT_FILENO);
     (void)dup2(p->fds[KEEPER_STDERR_FD], STDERR_FILENO);
     log_setup(o->format, o->level);
@@ -229,6 +232,7 @@ static int attach(struct launcher *l, struct link_packet *p, struct err *e)
     struct keeper_attach body;
     struct launcher_options o;
     struct launcher_config c;
+    struct profiles *profiles = NULL;
     autofree char *text = NULL;
     autofree char **argv = NULL;
     int rc = msg_decode(keeper_request_spec(KEEPER_ATTACH), &p->head, p->bytes, &body, e);
@@ -243,11 +247,14 @@ static int attach(struct launcher *l, struct link_packet *p, struct err *e)
         return rc;
     c.keeper = l->config->keeper; /* its strings are those of the first start, which stay */
     rc = launcher_setup_host(&c, l->host, e);
+    if (rc == 0)
+        rc = policy_read(view_cstr(c.profiles != NULL ? c.profiles : ""), &c, l->host,
+                         c.keeper.missing, &profiles, e);
     if (rc < 0) {
         closep(&c.gateway.exe_fd);
         return rc;
     }
-    take_over(l, p, &o, &c);
+    take_over(l, p, &o, &c, profiles);
     /* Now that nothing points into those of a server in between. */
     free(l->keeper.text);
     free(l->keeper.argv);

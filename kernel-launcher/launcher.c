@@ -57,6 +57,8 @@ void launcher_grow(struct launcher *l, unsigned sessions_max)
 
 void launcher_free(struct launcher *l)
 {
+    free(l->profiles);
+    l->profiles = NULL;
     gatewayproc_kill(&l->gateway);
     closep(&l->gateway.pidfd);
     closep(&l->signal_fd);

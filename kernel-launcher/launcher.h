@@ -11,6 +11,7 @@
 #include "homechoice.h"
 #include "keeper.h"
 #include "session.h"
+#include "sessionprofile.h"
 
 struct err;
 struct pollfd;
@@ -30,6 +31,8 @@ struct launcher_config {
     uint64_t memory_reserve;  /* bytes, or ADMISSION_DEFAULT */
     uint64_t disk_reserve;    /* likewise */
     struct home_policy home;
+    int disk_homes;       /* 1: homes can lie on the disk */
+    const char *profiles; /* the table at the start (sessionprofile.h); NULL: none */
     uint64_t starting_ms; /* so long after a start its memory counts as promised */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
@@ -50,6 +53,7 @@ enum launcher_state {
 struct launcher {
     struct launcher_config *config; /* owned by launcher_main */
     struct sandbox_host *host;      /* owned by launcher_main */
+    struct profiles *profiles;      /* owned; those named ones that count now (policy.h) */
     struct sessions sessions;
     struct gatewayproc gateway;
     struct keeper keeper;

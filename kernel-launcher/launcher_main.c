@@ -19,6 +19,7 @@
 #include "launcher_options.h"
 #include "launcher_setup.h"
 #include "log.h"
+#include "policy.h"
 #include "rlimits.h"
 #include "sandbox.h"
 #include "walls.h"
@@ -77,7 +78,12 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
         return rc;
     config.gateway.missing = config.keeper.missing = missing;
     launcher_init(&l, &config, host);
-    rc = launcher_open(&l, e);
+    /* Before it speaks to a gateway: nothing is served that the profiles do not allow. */
+    rc = policy_take(&l, view_cstr(config.profiles != NULL ? config.profiles : ""), e);
+    if (rc < 0)
+        err_wrap(e, "option --profiles");
+    if (rc == 0)
+        rc = launcher_open(&l, e);
     while (rc == 0 && launcher_turn(&l, -1))
         ;
     if (rc == 0 && l.failed)

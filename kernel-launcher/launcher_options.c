@@ -62,6 +62,7 @@ static const struct option_spec specs[] = {
     NUMBER("workspace-mb", workspace_mb, 1, MIB_MAX, "size of a workspace, at most"),
     TEXT("data", data, "directories of the operator"),
     TEXT("home", home, "auto, disk or tmpfs"),
+    TEXT("profiles", profiles, "table of the named profiles"),
     NUMBER("gateway-pause-max-ms", gateway_pause_max_ms, 1, 5000,
            "for tests: longest pause between gateways"),
     NUMBER("max-deadline", deadline_max_s, 1, 1U << 31, "seconds that a deadline may lie ahead"),

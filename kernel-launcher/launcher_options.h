@@ -28,6 +28,7 @@ struct launcher_options {
     const char *data, *workspaces;               /* NULL: none */
     uint64_t workspace_mb;
     const char *home;              /* NULL: auto */
+    const char *profiles;          /* a table (sessionprofile.h); NULL: none */
     enum home_mode home_mode;      /* what it says */
     uint64_t gateway_pause_max_ms; /* 0: not given */
     /* In the units of the options (limit.h). 0 for "not given": the profile's own value

@@ -61,6 +61,7 @@ static void fill(const struct launcher_options *o, struct launcher_config *c)
         .disk_reserve =
             o->disk_reserve_mb != UINT64_MAX ? o->disk_reserve_mb << 20 : ADMISSION_DEFAULT,
         .home = { o->home_mode, o->defaults[LIMIT_DISK] != 0 },
+        .profiles = o->profiles,
         .starting_ms = STARTING_MS,
         .gateway_pause_max_ms = o->gateway_pause_max_ms,
         .sessions_max = (unsigned)o->sessions_max,
@@ -113,11 +114,12 @@ static int setup_homes(struct launcher_config *c, struct sandbox_host *host, str
 {
     struct err why = { 0 };
 
-    if (c->home.mode == HOME_MEMORY)
+    if (c->home.mode == HOME_MEMORY && c->profiles == NULL)
         return 0;
     int rc = c->keeper.state_dir_fd < 0
                  ? err_set(&why, ENOENT, "no state directory was given")
                  : sandbox_host_disk(host, c->keeper.state_dir_fd, &c->defaults, &why);
+    c->disk_homes = rc == 0;
     if (rc == 0)
         return 0;
     if (c->home.mode == HOME_DISK)

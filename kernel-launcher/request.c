@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "auditfile.h"
@@ -14,6 +15,7 @@
 #include "launchlink.h"
 #include "log.h"
 #include "namedpath.h"
+#include "policy.h"
 #include "sandbox.h"
 #include "session_limits.h"
 #include "start.h"
@@ -68,7 +70,7 @@ static void answer_done(struct request *r)
 /* A change is told; which one a session has, the line of its creation tells. */
 static void tell_home(struct launcher *l, enum sandbox_home home, const char *why)
 {
-    int short_of_disk = home == SANDBOX_HOME_MEMORY && l->config->home.mode == HOME_AUTO;
+    int short_of_disk = home == SANDBOX_HOME_MEMORY;
 
     if (short_of_disk != l->short_of_disk)
         log_warn(short_of_disk ? "homes_in_memory" : "homes_on_disk", "text=%s",
@@ -78,21 +80,20 @@ static void tell_home(struct launcher *l, enum sandbox_home home, const char *wh
 
 /* The limits in force, where the home lies, and whether there is room for all that. no_disk: homes cannot
  * lie there now, however much room it has. */
-static int admit(struct request *r, int no_disk, struct launch_limits *limits,
-                 struct sandbox_files *files, struct err *e)
+static int admit(struct request *r, int no_disk, const struct policy_terms *t,
+                 struct launch_limits *limits, struct sandbox_files *files, struct err *e)
 {
     struct launcher *l = r->launcher;
     const struct launch_limits *wanted = &r->body.create.limits;
     struct admission a;
-    int rc = session_limits_choose(wanted, &l->config->defaults, &l->config->maxima, limits, e);
+    int rc = session_limits_choose(wanted, t->defaults, t->maxima, limits, e);
 
     if (rc < 0)
         return rc;
     admission_look(l, &a);
     if (no_disk)
         a.disk_available = 0;
-    rc = home_choose(&l->config->home, &a, &l->config->defaults, wanted->home_bytes != 0, limits,
-                     &files->home, e);
+    rc = home_choose(&t->home, &a, t->defaults, wanted->home_bytes != 0, limits, &files->home, e);
     if (rc < 0)
         return rc;
     if (files->home == SANDBOX_HOME_DISK)
@@ -101,11 +102,12 @@ static int admit(struct request *r, int no_disk, struct launch_limits *limits,
 }
 
 /* -ENODEV: the host has loop devices, or nothing would be tried, but not one more for this home. */
-static int admit_and_build(struct request *r, int no_disk, struct launch_limits *limits,
-                           struct sandbox_files *files, struct session **ret, struct err *e)
+static int admit_and_build(struct request *r, int no_disk, const struct policy_terms *t,
+                           struct launch_limits *limits, struct sandbox_files *files,
+                           struct session **ret, struct err *e)
 {
     struct launcher *l = r->launcher;
-    int rc = admit(r, no_disk, limits, files, e);
+    int rc = admit(r, no_disk, t, limits, files, e);
 
     if (rc < 0)
         return rc;
@@ -115,8 +117,7 @@ static int admit_and_build(struct request *r, int no_disk, struct launch_limits 
     if (rc < 0) {
         sessions_remove(&l->sessions, s);
         err_wrap(e, "create");
-        return rc == -ENODEV && files->home == SANDBOX_HOME_DISK &&
-                       l->config->home.mode == HOME_AUTO
+        return rc == -ENODEV && files->home == SANDBOX_HOME_DISK && t->home.mode == HOME_AUTO
                    ? rc
                    : admission_failure(rc, e);
     }
@@ -124,22 +125,23 @@ static int admit_and_build(struct request *r, int no_disk, struct launch_limits 
     return 0;
 }
 
-static int build(struct request *r, struct launch_limits *limits, struct sandbox_files *files,
-                 struct session **ret, struct err *e)
+static int build(struct request *r, const struct policy_terms *t, struct launch_limits *limits,
+                 struct sandbox_files *files, struct session **ret, struct err *e)
 {
     struct err why = { .msg = "the disk has no room for more" };
-    int rc = admit_and_build(r, 0, limits, files, ret, e);
+    int rc = admit_and_build(r, 0, t, limits, files, ret, e);
 
     if (rc == -ENODEV) {
         why = *e;
-        rc = admit_and_build(r, 1, limits, files, ret, e);
+        rc = admit_and_build(r, 1, t, limits, files, ret, e);
     }
-    if (rc == 0)
+    if (rc == 0 && t->home.mode == HOME_AUTO)
         tell_home(r->launcher, files->home, why.msg);
     return rc;
 }
 
-static int choose_data(struct request *r, struct sandbox_files *files, struct err *e)
+static int choose_data(struct request *r, const struct policy_terms *t, struct sandbox_files *files,
+                       struct err *e)
 {
     const struct launch_create *m = &r->body.create;
     char *names[NAMEDPATH_MAX + 1];
@@ -148,13 +150,16 @@ static int choose_data(struct request *r, struct sandbox_files *files, struct er
     if (count < 0)
         return count;
     if (m->data_all)
-        files->data = sandbox_data_all(r->launcher->host);
+        files->data = t->data;
     msg_strings_split(m->data, names, (unsigned)count);
     for (int i = 0; i < count; i++) {
         uint32_t bit = 0;
 
         if (sandbox_data_bit(r->launcher->host, view_cstr(names[i]), &bit) < 0)
             return err_set(e, ENOENT, "there is no data directory '%.40s'", names[i]);
+        if ((t->data & bit) == 0)
+            return err_set(e, EACCES, "profile '%s' has no data directory '%.40s'",
+                           t->profile->name, names[i]);
         files->data |= bit;
     }
     return 0;
@@ -195,21 +200,32 @@ static int choose_workspace(struct request *r, struct sandbox_files *files,
     return 0;
 }
 
+/* It keeps what it was made with, whatever the table says later. */
+static void bind_profile(struct session *s, const struct policy_terms *t)
+{
+    const struct profile *p = t->profile;
+
+    snprintf(s->profile, sizeof s->profile, "%s", p != NULL ? p->name : PROFILE_DEFAULT);
+    s->kernelspecs = p != NULL && p->kernels_some ? xstrdup(p->kernels) : NULL;
+    s->deadline_ms = s->life_end_ms = policy_life_end(t, clock_ms());
+}
+
 static int create(struct request *r, struct err *e)
 {
     struct launcher *l = r->launcher;
     struct launch_created made = { 0 };
     struct sandbox_files files = { 0 };
     struct session *s = NULL;
+    struct policy_terms terms;
     char workspace[LAUNCH_PRINCIPAL_MAX + 1];
 
-    if (!view_equals(r->body.create.profile, "default"))
-        return err_set(e, ENOENT, "no such profile");
-    int rc = choose_data(r, &files, e);
+    int rc = policy_terms_of(l, r->body.create.profile, &terms, e);
+    if (rc == 0)
+        rc = choose_data(r, &terms, &files, e);
     if (rc == 0)
         rc = choose_workspace(r, &files, workspace, e);
     if (rc == 0)
-        rc = build(r, &made.limits, &files, &s, e);
+        rc = build(r, &terms, &made.limits, &files, &s, e);
     if (rc < 0)
         return rc;
     s->starting_until_ms = clock_ms() + l->config->starting_ms;
@@ -217,13 +233,14 @@ static int create(struct request *r, struct err *e)
     s->data_all = r->body.create.data_all;
     s->data =
         (struct view){ (const uint8_t *)view_dup(r->body.create.data), r->body.create.data.n };
+    bind_profile(s, &terms);
     s->init_alive = 1;
     made.sandbox = s->id;
     s->init_fd = sandbox_take_init_fd(s->sandbox);
     const int fds[] = { sandbox_run_fd(s->sandbox), s->init_fd };
-    log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d home=%s", s->id, s->index,
-             (int)sandbox_init_pid(s->sandbox),
-             files.home == SANDBOX_HOME_DISK ? "disk" : "memory");
+    log_info("session_created", "sandbox=%016" PRIx64 " index=%u init=%d home=%s profile=%s", s->id,
+             s->index, (int)sandbox_init_pid(s->sandbox),
+             files.home == SANDBOX_HOME_DISK ? "disk" : "memory", s->profile);
     answer(r, &made, fds, 2);
     return 0;
 }
@@ -380,6 +397,7 @@ static int list(struct request *r, struct err *e)
     listed = (struct launch_listed){
         .sandbox = s->id,
         .limits = s->limits,
+        .profile = view_cstr(s->profile),
         .data_all = s->data_all,
         .data = s->data,
         .kernels = { (const uint8_t *)info, count * sizeof info[0] },
@@ -410,7 +428,8 @@ static int deadline(struct request *r, struct err *e)
     if (when > now && when - now > max)
         return err_set(e, HC_ELIMIT, "deadline in %" PRIu64 " s, at most %" PRIu64,
                        (when - now) / 1000, max / 1000);
-    r->session->deadline_ms = when;
+    const uint64_t last = r->session->life_end_ms;
+    r->session->deadline_ms = last != 0 && (when == 0 || when > last) ? last : when;
     answer_done(r);
     return 0;
 }

@@ -41,6 +41,7 @@ static void session_free(struct session *s)
     }
     closep(&s->init_fd);
     free((void *)(uintptr_t)s->data.p);
+    free(s->kernelspecs);
     note_clear(&s->note);
     free(s);
 }

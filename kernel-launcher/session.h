@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "launchmsg.h"
+#include "sessionprofile.h"
 
 struct sandbox;
 
@@ -76,9 +77,12 @@ struct session {
     struct sandbox *sandbox; /* owned; NULL when freed */
     enum session_state state;
     struct launch_limits limits;
-    uint32_t data_all; /* as CREATE had it, for LIST */
-    struct view data;  /* owned */
-    int init_alive;    /* not reaped yet */
+    char profile[PROFILE_NAME]; /* as CREATE had it, as the next two: for LIST */
+    uint32_t data_all;
+    struct view data;     /* owned */
+    char *kernelspecs;    /* owned: comma list of the kernelspecs of its profile; NULL: all */
+    uint64_t life_end_ms; /* no deadline lies behind it; 0: none */
+    int init_alive;       /* not reaped yet */
     /* The asking end of init's socket, so that a gateway which dies before its first
      * NOTE does not end the session by closing it. Owned; -1. */
     int init_fd;

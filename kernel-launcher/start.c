@@ -1,5 +1,6 @@
 #include "start.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "err.h"
@@ -41,6 +42,14 @@ static int check_state(const struct session *s, const struct launch_start *m, st
     return 0;
 }
 
+static int check_profile(const struct session *s, const char *spec_name, struct err *e)
+{
+    if (s->kernelspecs == NULL || profile_list_has(s->kernelspecs, spec_name))
+        return 0;
+    return err_set(e, EACCES, "kernelspec '%.60s' is not one of profile '%s'", spec_name,
+                   s->profile);
+}
+
 int start_from_message(struct launcher *l, struct session *s, const struct launch_start *m,
                        const struct link_packet *packet, struct err *e)
 {
@@ -53,6 +62,8 @@ int start_from_message(struct launcher *l, struct session *s, const struct launc
     autoclose int spec_fd = -1;
 
     int rc = check_state(s, m, e);
+    if (rc == 0)
+        rc = check_profile(s, spec_name, e);
     if (rc == 0)
         rc = startfds_check(fds, packet->head.fds, m->flags, e);
     if (rc == 0)

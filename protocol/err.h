@@ -25,6 +25,7 @@ enum {
     HC_EGONE,         /* the other side is no longer there */
     HC_EAUDIT,        /* it must be audited and cannot be */
     HC_EFULL,         /* the host has no room for it now; later it may */
+    HC_EDENIED,       /* the caller may not have it */
 };
 
 /* Fills e (when not NULL) and returns -code, so that a failure is one line:

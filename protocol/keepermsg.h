@@ -13,6 +13,9 @@
  *   ATTACH                   ->                  what a launcher gets at its start
  *                            <-     ATTACH       from here on it obeys this supervisor
  *
+ *   PROFILES                 ->                  a table of profiles, instead of that of the options
+ *                            <-     PROFILES     taken over: CREATE goes by it; ERROR: it goes on with the old one
+ *
  * Both ends are root; packets are as in launchmsg.h. A request that failed is answered
  * by ERROR and changes nothing.
  */
@@ -25,6 +28,7 @@ enum keeper_verb {
     KEEPER_KEEP = 1, /* a second one: no patience with the gateway */
     KEEPER_HELLO,
     KEEPER_ATTACH,
+    KEEPER_PROFILES, /* of the supervisor: another table of profiles (sessionprofile.h) */
     KEEPER_VERBS_END,
     KEEPER_ERROR = 64,
     KEEPER_KEPT = 128, /* events */
@@ -34,7 +38,7 @@ enum keeper_verb {
 enum {
     /* Of these messages, of launchmsg.h and of what init is asked: a launcher that lives
      * on serves gateways that were built later. */
-    KEEPER_VERSION = 3,
+    KEEPER_VERSION = 4,
     KEEPER_ARGV_MAX = 96 * 1024,
     KEEPER_STRINGS_MAX = 64,
     KEEPER_TEXT_MAX = 1024,
@@ -63,6 +67,10 @@ struct keeper_hello {
 
 struct keeper_attach {
     struct view argv; /* the launcher's command line, as strings of msgcodec.h */
+};
+
+struct keeper_profiles {
+    struct view table;
 };
 
 struct keeper_count { /* all others */

@@ -56,6 +56,7 @@ static const struct msg_field list_fields[] = { U64(launch_list, after) };
 static const struct msg_field listed_fields[] = {
     U64(launch_listed, sandbox),
     LIMITS(launch_listed),
+    TEXT(launch_listed, profile, LAUNCH_NAME_MAX),
     U32_UPTO(launch_listed, data_all, 1),
     BLOB(launch_listed, data, LAUNCH_DATA_MAX),
     BLOB(launch_listed, kernels, LAUNCH_KERNELS_MAX * sizeof(struct launch_kernel_info)),

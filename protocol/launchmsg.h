@@ -92,7 +92,7 @@ enum { LAUNCH_WORKSPACE_MB = 1024 }; /* of a workspace, without options */
 #define LAUNCH_HOME_MEMORY_DEFAULT (UINT64_C(512) << 20)
 
 struct launch_create {
-    struct view profile; /* "default" */
+    struct view profile; /* its name: "default", or one of sessionprofile.h */
     struct launch_limits limits;
     uint32_t data_all; /* 1: every directory that the operator gives (/data/NAME) */
     struct view data;  /* strings: else those of these names; ENOENT when there is none of one */
@@ -186,7 +186,8 @@ struct launch_kernel_info { /* the items of launch_listed.kernels */
 struct launch_listed {
     uint64_t sandbox;
     struct launch_limits limits;
-    uint32_t data_all; /* as CREATE had them */
+    struct view profile; /* as CREATE had it, and the next two */
+    uint32_t data_all;
     struct view data;
     struct view kernels; /* packed struct launch_kernel_info */
     struct view note;

@@ -9,6 +9,9 @@
  *   base-url                begins and ends with '/', percent-encoding as given
  *   token                   the token of principal "default"
  *   principals              text of the file of --principals
+ *   profiles                text of the file of --profiles; read in the trial alone
+ *   profile-table           what came out of it (sessionprofile.h)
+ *   max-memory-mb ...       numbers: most that a request may ask for, where options set them
  *   no-auth                 1; without it there is one of the two above
  *   allow-hosts             comma list
  *   trusted-proxy           a peer_list (gateway/http/peer.h)

@@ -208,7 +208,8 @@ int status_of_error(int code)
         { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
         { EEXIST, 409 },    { HC_EGONE, 410 },  { HC_EAUDIT, 503 }, { EMSGSIZE, 413 },
         { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ECANCELED, 503 },
-        { EMFILE, 503 },    { ENFILE, 503 },    { HC_EFULL, 503 },  { ETIMEDOUT, 504 },
+        { EMFILE, 503 },    { ENFILE, 503 },    { HC_EFULL, 503 },  { HC_EDENIED, 403 },
+        { ETIMEDOUT, 504 },
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

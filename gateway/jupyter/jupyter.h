@@ -77,7 +77,7 @@ int blank_text(const void *text, size_t n);
  */
 struct kernel_body {
     void *document; /* the parsed body: owner of the strings */
-    const char *name, *path, *kernel_id;
+    const char *name, *path, *kernel_id, *profile;
     struct launch_limits limits; /* 0: not asked for */
     struct time_limits times;    /* likewise */
     char **env;                  /* "NAME=value", NULL-terminated; owned; NULL without env */

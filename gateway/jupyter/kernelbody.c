@@ -97,7 +97,8 @@ static int read_fields(struct kernel_body *b, struct err *e)
         return err_set(e, HC_EPARSE, "the body must be a JSON object");
     if ((rc = read_string(document, "name", NAME_MAX_BYTES, &b->name, e)) != 0 ||
         (rc = read_string(document, "path", PATH_MAX_BYTES, &b->path, e)) != 0 ||
-        (rc = read_string(document, "kernel_id", NAME_MAX_BYTES, &b->kernel_id, e)) != 0)
+        (rc = read_string(document, "kernel_id", NAME_MAX_BYTES, &b->kernel_id, e)) != 0 ||
+        (rc = read_string(document, "profile", NAME_MAX_BYTES, &b->profile, e)) != 0)
         return rc;
     if (b->kernel_id != NULL && !uuid_valid(b->kernel_id, strlen(b->kernel_id)))
         return err_set(e, EINVAL, "kernel_id must be a UUID");

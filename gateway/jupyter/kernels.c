@@ -26,6 +26,10 @@ void kernel_write(struct jsonwrite *w, const struct kernel *k)
     jsonwrite_str(w, m.id);
     jsonwrite_key(w, "name");
     jsonwrite_str(w, m.name);
+    if (m.profile != NULL) {
+        jsonwrite_key(w, "profile");
+        jsonwrite_str(w, m.profile);
+    }
     jsonwrite_key(w, "last_activity");
     jsonwrite_str(w, last);
     jsonwrite_key(w, "execution_state");
@@ -140,6 +144,7 @@ void kernels_create(struct request *r, void *arg)
     request.spec_name = body.name;
     request.path = body.path;
     request.env = body.env;
+    request.profile = body.profile;
     request.limits = body.limits;
     request.times = body.times;
     pending_create(j, r, &request, on_created);

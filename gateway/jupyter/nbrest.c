@@ -230,19 +230,37 @@ static int answer_existing(struct request *r, struct jupyter *j, const char *pat
     return 0;
 }
 
+/* 1 after an answer: what runs keeps its profile. */
+static int has_another_profile(struct request *r, const struct kernel *k, const char *profile)
+{
+    struct kernel_model m;
+
+    kernel_model(k, &m);
+    const char *has = m.profile != NULL ? m.profile : PROFILE_DEFAULT;
+    if (profile == NULL || strcmp(profile, has) == 0)
+        return 0;
+    request_error(r, 409, "kernel.profile: the kernel runs with profile '%s'", has);
+    return 1;
+}
+
 static void create(struct request *r, struct jupyter *j, struct nbsession_body *body)
 {
-    autofree char *id = take_ptr(body->kernel_id), *name = take_ptr(body->kernel_name);
+    autofree char *id = take_ptr(body->kernel_id), *name = take_ptr(body->kernel_name),
+                  *profile = take_ptr(body->kernel_profile);
     struct kernel *k = id != NULL ? sessions_find_kernel(j->sessions, &r->principal, id) : NULL;
-    struct kernel_request q = {
-        .kernel_id = id, .spec_name = name, .limits = body->limits, .times = body->times
-    };
+    struct kernel_request q = { .kernel_id = id,
+                                .spec_name = name,
+                                .profile = profile,
+                                .limits = body->limits,
+                                .times = body->times };
     struct nbsession *s;
 
     if (id != NULL && k == NULL && !uuid_valid(id, strlen(id))) {
         request_error(r, 400, "kernel.id must be a UUID");
         return;
     }
+    if (k != NULL && has_another_profile(r, k, profile))
+        return;
     s = nbsessions_add(j->notebooks, &r->principal, body);
     if (s == NULL) {
         forget_gone(j);
@@ -358,10 +376,20 @@ static void change(struct request *r, struct jupyter *j, struct nbsession *s, st
             nbsession_body_free(&s->change);
             return;
         }
+        if (has_another_profile(r, k, s->change.kernel_profile)) {
+            nbsession_body_free(&s->change);
+            return;
+        }
+    } else if (s->change.kernel_name == NULL && s->change.kernel_profile != NULL) {
+        request_error(r, 400, "kernel.profile: needs kernel.name, for it is of a new kernel");
+        nbsession_body_free(&s->change);
+        return;
     } else if (s->change.kernel_name != NULL) {
-        autofree char *name = take_ptr(s->change.kernel_name);
+        autofree char *name = take_ptr(s->change.kernel_name),
+                      *profile = take_ptr(s->change.kernel_profile);
 
         struct kernel_request q = { .spec_name = name,
+                                    .profile = profile,
                                     .limits = s->change.limits,
                                     .times = s->change.times };
         s->token = r->token;

@@ -55,6 +55,7 @@ static int read_fields(json_t *document, struct nbsession_body *b, struct err *e
         (rc = take_string(document, "type", "type", &b->type, e)) != 0 ||
         (rc = take_string(kernel, "id", "kernel.id", &b->kernel_id, e)) != 0 ||
         (rc = take_string(kernel, "name", "kernel.name", &b->kernel_name, e)) != 0 ||
+        (rc = take_string(kernel, "profile", "kernel.profile", &b->kernel_profile, e)) != 0 ||
         (rc = take_string(notebook, "path", "notebook.path", &b->path, e)) != 0 ||
         (rc = take_string(notebook, "name", "notebook.name", &b->name, e)) != 0)
         return rc;
@@ -93,6 +94,7 @@ void nbsession_body_free(struct nbsession_body *b)
     free(b->type);
     free(b->kernel_id);
     free(b->kernel_name);
+    free(b->kernel_profile);
     *b = (struct nbsession_body){ 0 };
 }
 

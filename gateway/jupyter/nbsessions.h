@@ -29,7 +29,7 @@ enum {
 /* What a body asks for; every field NULL when it is not given. Owned strings. */
 struct nbsession_body {
     char *path, *name, *type;
-    char *kernel_id, *kernel_name;
+    char *kernel_id, *kernel_name, *kernel_profile;
     struct launch_limits limits; /* of a kernel that starts for it; 0: not asked for */
     struct time_limits times;    /* likewise */
 };

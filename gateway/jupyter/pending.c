@@ -80,7 +80,7 @@ void pending_answer_not_made(struct request *r, const struct err *e)
         request_error(r, 403, "Resource Limit: %s", e->msg);
     else if (e->code == HC_EFULL)
         request_busy(r, ROOM_AGAIN_S, e->msg);
-    else if (status == 400 || status == 503)
+    else if (status == 400 || status == 503 || e->code == HC_EDENIED || e->code == HC_ESTATE)
         request_error(r, status, "%s", e->msg);
     else
         request_error(r, 500, "%s", e->msg);

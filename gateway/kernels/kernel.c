@@ -193,10 +193,18 @@ static const char *reason_of(const struct kernel *k)
     return loss == LIVENESS_WELL ? k->reason : liveness_text(loss);
 }
 
+static const char *profile_of(const struct kernel *k)
+{
+    const char *name = k->session->profile;
+
+    return sessions_has_profiles(k->all) || strcmp(name, PROFILE_DEFAULT) != 0 ? name : NULL;
+}
+
 void kernel_model(const struct kernel *k, struct kernel_model *ret)
 {
     *ret = (struct kernel_model){
         .name = k->recipe.spec_name,
+        .profile = profile_of(k),
         .execution_state = state_of(k),
         .last_activity_us = k->activity.last_us,
         .connections = k->connections,

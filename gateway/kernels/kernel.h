@@ -19,7 +19,8 @@ struct kernelspec;
 /* What REST tells; states: starting, idle, busy, unresponsive, restarting, dead (docs/STATES.md). */
 struct kernel_model {
     char id[UUID_TEXT];
-    const char *name; /* borrowed */
+    const char *name;    /* borrowed */
+    const char *profile; /* borrowed; NULL: the server has only one */
     const char *execution_state;
     uint64_t last_activity_us; /* CLOCK_REALTIME */
     unsigned connections;

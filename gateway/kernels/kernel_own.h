@@ -352,7 +352,8 @@ struct deferred *sessions_deferred(const struct sessions *s);
 const struct sessions_policy *sessions_policy(const struct sessions *s);
 struct seed *sessions_seed(const struct sessions *s);       /* borrowed; NULL for none */
 const char *sessions_seed_kernel(const struct sessions *s); /* what it is for */
-const char *sessions_own_sid(const struct sessions *s);     /* the gateway's own message session */
+int sessions_has_profiles(const struct sessions *s);
+const char *sessions_own_sid(const struct sessions *s); /* the gateway's own message session */
 struct kernel *sessions_by_number(struct sessions *s, uint64_t number);
 struct session *sessions_session(struct sessions *s, uint64_t number);
 struct kernel *sessions_first_kernel(const struct sessions *s); /* session by session */

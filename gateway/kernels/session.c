@@ -77,6 +77,7 @@ struct session *session_new(struct sessions *all, const struct principal *p)
     s->born_ms = loop_now_ms(all->loop);
     s->principal = *p;
     s->owner = owner_take(all, p->name);
+    memcpy(s->profile, PROFILE_DEFAULT, sizeof PROFILE_DEFAULT);
     s->init_fd = s->dir_fd = -1;
     random_bytes(raw, sizeof raw);
     uuid_format(raw, s->id);
@@ -165,7 +166,7 @@ static void on_created(void *arg, uint64_t number, struct launch_answer *a)
 
 int session_open(struct session *s, struct err *e)
 {
-    struct launch_create body = { .profile = VIEW_STR("default"), .limits = s->wanted };
+    struct launch_create body = { .profile = view_cstr(s->profile), .limits = s->wanted };
     autobuf struct buf names;
 
     buf_init(&names, LAUNCH_DATA_MAX);

@@ -36,6 +36,7 @@ struct session {
     char id[UUID_TEXT];
     struct principal principal; /* as it was then: its limits hold for this session */
     struct owner *owner;        /* borrowed: what all sessions of the principal share */
+    char profile[PROFILE_NAME]; /* of the sandbox */
     enum session_phase phase;
     uint64_t sandbox;         /* the launcher's id; 0: none */
     int init_fd, dir_fd;      /* owned: init's socket, O_PATH of the run folder */

@@ -55,6 +55,11 @@ const char *sessions_seed_kernel(const struct sessions *s)
     return s->seed_kernel;
 }
 
+int sessions_has_profiles(const struct sessions *s)
+{
+    return s->profiles != NULL;
+}
+
 const char *sessions_own_sid(const struct sessions *s)
 {
     return s->sid;
@@ -155,6 +160,17 @@ static void on_event(void *arg, unsigned verb, const void *body)
 
 /* ---- making and ending ---- */
 
+void sessions_set_profiles(struct sessions *s, const struct profiles *t, uint64_t version)
+{
+    free(s->profiles);
+    s->profiles = NULL;
+    s->profiles_version = version;
+    if (t == NULL)
+        return;
+    s->profiles = xcalloc(1, sizeof *t);
+    memcpy(s->profiles, t, sizeof *t);
+}
+
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
                               const struct sessions_policy *policy)
 {
@@ -201,6 +217,7 @@ struct sessions *sessions_free(struct sessions *s)
     sessions_set_seed(s, NULL, NULL);
     s->zsockets = zsockets_free(s->zsockets);
     s->deferred = deferred_close(s->deferred);
+    free(s->profiles);
     free(s);
     return NULL;
 }

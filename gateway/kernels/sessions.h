@@ -36,8 +36,9 @@ struct sessions_policy {
     const char *env_allow; /* comma list of names let through from requests beside KERNEL_* */
     char *const *env_server;     /* NAME=value that every kernel gets; NULL-terminated, or NULL */
     const char *runtime;         /* its bin is first in a kernel's PATH; or NULL */
-    struct launch_limits limits; /* of a session, and most that it may ask for; 0: the profile's */
-    struct time_limits times;    /* likewise; 0: none */
+    struct launch_limits limits; /* of a session with the profile "default"; 0: the launcher's */
+    struct launch_limits most;   /* that a request may ask for there; 0: no bound of ours */
+    struct time_limits times;    /* likewise, both; 0: none */
     int private_dir_fd;          /* borrowed: the gateway's own directory: sockets, spool */
     uint64_t spool_bytes_per_principal; /* cap of event log spools; 0: 2 GiB */
     uint64_t create_ms;        /* from the start of a kernel to its first answer; 0: no limit */
@@ -61,6 +62,10 @@ struct sessions *sessions_free(struct sessions *s);
  * clients may use it. NULL: none. */
 void sessions_set_seed(struct sessions *s, struct seed *seed, const char *kernel);
 
+/* Those that requests may name from now on: a copy is taken. NULL: none. What lives keeps what it has.
+ * The version is that which principals were read with. */
+void sessions_set_profiles(struct sessions *s, const struct profiles *t, uint64_t version);
+
 /* Asks the launcher for living sandboxes and takes over their kernels; done runs once when that is finished. */
 void sessions_adopt(struct sessions *s, void (*done)(void *arg), void *arg);
 
@@ -75,7 +80,8 @@ struct kernel_request {
     const char *
         path; /* API path of the notebook, or NULL; "sub/nb.ipynb" asks for cwd /home/user/sub when it exists */
     const char *session_name;    /* of the notebook session: JPY_SESSION_NAME; or NULL */
-    struct launch_limits limits; /* of the session; 0: the principal's, or the server's */
+    const char *profile;         /* of the session; NULL: the principal's */
+    struct launch_limits limits; /* of the session; 0: the profile's, or the principal's if less */
     struct time_limits times;    /* likewise */
     char *const *env; /* NAME=value of the request, NULL-terminated, or NULL; filtered by policy */
 };

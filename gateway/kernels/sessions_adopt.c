@@ -214,6 +214,10 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
         kernel_free(k);
         return rc;
     }
+    if (listed->profile.n > 0 && listed->profile.n < sizeof k->session->profile) {
+        memcpy(k->session->profile, listed->profile.p, listed->profile.n);
+        k->session->profile[listed->profile.n] = '\0';
+    }
     k->listed = k->born = 1;
     int known = find_info(listed->kernels, &info);
     log_info("kernel_adopted", "kernel=%s generation=%u principal=%s running=%d", k->id,

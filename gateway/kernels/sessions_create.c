@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "datanames.h"
 #include "err.h"
 #include "kernel_own.h"
 #include "kernelenv.h"
 #include "kernelspec.h"
 #include "msgcodec.h"
+#include "namedpath.h"
 #include "random.h"
 #include "sessionlimits.h"
 #include "sessions_own.h"
@@ -122,8 +124,6 @@ static int find_spec(const struct sessions *s, const char *name, struct kernelsp
 {
     struct err alias = { 0 };
 
-    if (name == NULL)
-        name = kernelspecs_default(s->specs);
     int rc = kernelspecs_find(s->specs, name, ret, e);
     if (rc == -ENOENT && strcmp(name, "python") == 0 &&
         kernelspecs_find(s->specs, "python3", ret, &alias) == 0)
@@ -131,30 +131,140 @@ static int find_spec(const struct sessions *s, const char *name, struct kernelsp
     return rc;
 }
 
+/* ---- its profile ---- */
+
+/* What a session gets by its profile. */
+struct terms {
+    const struct profile *profile; /* NULL: "default" */
+    const struct launch_limits *limits, *most;
+    struct time_limits times, times_most;
+};
+
+/* Whom everything is allowed hears that there is no such profile; others never learn which there are. */
+static int may_name(const struct sessions *s, const struct principal *p, const char *name,
+                    struct err *e)
+{
+    const struct profile *found = profiles_find(s->profiles, view_cstr(name));
+    const int is_default = strcmp(name, PROFILE_DEFAULT) == 0;
+    const int all = p->profiles == PRINCIPAL_ALL_PROFILES;
+
+    if (strcmp(name, p->profile[0] != '\0' ? p->profile : PROFILE_DEFAULT) == 0)
+        return 0;
+    if (p->profiles != 0 && !all && p->profiles_version != s->profiles_version)
+        return err_set(e, EAGAIN, "profile: the settings have just changed, ask again");
+    if (all && found == NULL && !is_default)
+        return err_set(e, EINVAL, "profile: there is no profile '%.40s'", name);
+    if (all || (is_default && p->default_too) ||
+        (found != NULL && (p->profiles >> (found - s->profiles->at) & 1) != 0))
+        return 0;
+    return err_set(e, HC_EDENIED, "profile: '%.40s' is not one of yours", name);
+}
+
+static struct time_limits times_of(const uint64_t ms[PROFILE_TIMES])
+{
+    return (struct time_limits){ .cell_ms = ms[PROFILE_CELL],
+                                 .stdin_ms = ms[PROFILE_STDIN],
+                                 .life_ms = ms[PROFILE_LIFE] };
+}
+
+static int choose_profile(const struct sessions *s, const struct principal *p, const char *asked,
+                          struct terms *ret, struct err *e)
+{
+    const char *name = asked != NULL ? asked : p->profile[0] != '\0' ? p->profile : PROFILE_DEFAULT;
+    int rc = may_name(s, p, name, e);
+
+    if (rc < 0)
+        return rc;
+    *ret = (struct terms){ .limits = &s->policy.limits,
+                           .most = &s->policy.most,
+                           .times = s->policy.times,
+                           .times_most = s->policy.times };
+    if (strcmp(name, PROFILE_DEFAULT) == 0)
+        return 0;
+    const struct profile *f = profiles_find(s->profiles, view_cstr(name));
+    if (f == NULL) /* the principal's own: the file of principals was read with another table */
+        return err_set(e, EAGAIN, "profile: the settings have just changed, ask again");
+    *ret = (struct terms){ f, &f->limits, &f->maxima, times_of(f->times), times_of(f->most) };
+    return 0;
+}
+
+/* The kernelspec when nobody names one: the server's, or the first that the profile has. */
+static const char *default_spec(const struct sessions *s, const struct profile *f,
+                                char first[PROFILE_KERNEL_NAME + 1])
+{
+    const char *usual = kernelspecs_default(s->specs);
+
+    if (f == NULL || !f->kernels_some || profile_list_has(f->kernels, usual))
+        return usual;
+    snprintf(first, PROFILE_KERNEL_NAME + 1, "%.*s", (int)strcspn(f->kernels, ","), f->kernels);
+    return first;
+}
+
+static int check_spec(const struct profile *f, const struct kernelspec *spec, struct err *e)
+{
+    if (f == NULL || !f->kernels_some || profile_list_has(f->kernels, spec->name))
+        return 0;
+    return err_set(e, HC_EDENIED, "name: kernelspec '%.60s' is not one of profile '%s': %.100s",
+                   spec->name, f->name, f->kernels);
+}
+
+/* What the profile leaves of the principal's data directories. */
+static void narrow_data(const struct sessions *s, const struct profile *f, struct principal *p)
+{
+    uint32_t bits = 0;
+    char name[NAMEDPATH_NAME];
+
+    if (f == NULL || !f->data_some)
+        return;
+    for (const char *at = f->data; *at != '\0';) {
+        size_t n = strcspn(at, ",");
+
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        bits |= datanames_bit(s->policy.data, name);
+        at += n + (at[n] == ',');
+    }
+    p->data = p->data_some ? p->data & bits : bits;
+    p->data_some = 1;
+}
+
 static int begin_kernel(struct sessions *s, const struct principal *p,
                         const struct kernel_request *r, struct kernel **ret, struct err *e)
 {
     const char *name = s->policy.force_kernel != NULL ? s->policy.force_kernel : r->spec_name;
+    struct principal owner = *p;
     struct kernelspec *spec = NULL;
     struct launch_limits limits;
     struct time_limits times;
+    struct terms terms;
+    char first[PROFILE_KERNEL_NAME + 1];
     char id[UUID_TEXT];
 
     int rc = check_request(s, p, r, e);
     if (rc == 0)
-        rc = limits_choose(&r->limits, &p->limits, &s->policy.limits, &limits, e);
+        rc = choose_profile(s, p, r->profile, &terms, e);
     if (rc == 0)
-        rc = time_limits_choose(&r->times, &p->times, &s->policy.times, &times, e);
+        rc = limits_choose(&r->limits, &p->limits, terms.limits, terms.most, &limits, e);
     if (rc == 0)
-        rc = find_spec(s, name, &spec, e);
-    if (rc < 0)
+        rc = time_limits_choose(&r->times, &p->times, &terms.times, &terms.times_most, &times, e);
+    if (rc == 0)
+        rc = find_spec(s, name != NULL ? name : default_spec(s, terms.profile, first), &spec, e);
+    if (rc == 0)
+        rc = check_spec(terms.profile, spec, e);
+    if (rc < 0) {
+        kernelspec_free(spec);
         return rc;
+    }
+    narrow_data(s, terms.profile, &owner);
     choose_id(r->kernel_id, id);
-    struct kernel *k = kernel_new(session_new(s, p), id);
+    struct kernel *k = kernel_new(session_new(s, &owner), id);
     k->session->wanted = limits;
     k->session->times = times;
+    if (terms.profile != NULL)
+        memcpy(k->session->profile, terms.profile->name, sizeof k->session->profile);
     session_watch_life(k->session);
     rc = fill_recipe(s, r, spec, &k->recipe, e);
+    if (terms.profile != NULL && terms.profile->idle_ms != PROFILE_UNSET)
+        k->recipe.cull_ms = terms.profile->idle_ms;
     spec = kernelspec_free(spec);
     if (rc == 0)
         rc = kernel_audit_intent(k, "kernel_create", e);
@@ -176,6 +286,11 @@ void sessions_create_kernel(struct sessions *s, const struct principal *p,
 
     if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING || !k->born)) {
         waiter_add(&k->started, done, arg, token);
+        return;
+    }
+    if (k != NULL && r->profile != NULL && strcmp(r->profile, k->session->profile) != 0) {
+        err_set(&e, HC_ESTATE, "profile: the kernel runs with profile '%s'", k->session->profile);
+        done(arg, token, NULL, &e);
         return;
     }
     if (k != NULL) {

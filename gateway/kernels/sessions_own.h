@@ -21,6 +21,8 @@ struct sessions {
     char sid[33];                 /* the gateway's own message session */
     struct seed *seed;            /* a use of it; NULL */
     char *seed_kernel;            /* owned */
+    struct profiles *profiles;    /* owned; NULL: none */
+    uint64_t profiles_version;
     int stopping;
     void (*shutdown_done)(void *arg);
     void *shutdown_arg;

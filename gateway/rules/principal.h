@@ -6,6 +6,7 @@
 #define HC_PRINCIPAL_H
 
 #include "launchmsg.h"
+#include "sessionprofile.h"
 #include "timelimits.h"
 
 enum { PRINCIPAL_NAME = 64 }; /* bytes, with the NUL */
@@ -26,11 +27,18 @@ struct principal {
     struct time_limits times;      /* likewise */
     int data_some;                 /* 1: only the data directories of these bits (datanames.h) */
     uint32_t data;
-    uint64_t workspace_bytes; /* quota; 0: the server's */
+    uint64_t workspace_bytes;   /* quota; 0: the server's */
+    char profile[PROFILE_NAME]; /* of sessions whose request names none; "": default */
+    /* Those that a request may name beside that one: bits in the order of a table of profiles, and
+     * which version of it. */
+    uint32_t profiles;
+    int default_too; /* 1: it may name "default" too */
+    uint64_t profiles_version;
 };
 
 /* With one token there is one principal. */
-#define PRINCIPAL_DEFAULT "default"
+#define PRINCIPAL_DEFAULT      "default"
+#define PRINCIPAL_ALL_PROFILES UINT32_MAX /* of whatever table */
 
 /* 1..63 letters, digits, '.', '_', '-', '@', '+', the first one a letter or digit. */
 int principal_name_valid(const char *name, size_t n);

@@ -133,9 +133,41 @@ static int read_profile(struct record *r, const char *field, const json_t *v, st
 {
     const char *s = string(v);
 
-    (void)r;
-    if (s == NULL || strcmp(s, "default") != 0)
-        return wrong(e, field, "has to be \"default\", the only profile so far");
+    if (s != NULL && strcmp(s, PROFILE_DEFAULT) == 0)
+        return 0;
+    if (s == NULL || !profile_name_valid(s, strlen(s)) ||
+        (r->maxima != NULL && profiles_find(r->maxima->profiles, view_cstr(s)) == NULL))
+        return wrong(e, field, "has to be \"default\" or the name of one of --profiles");
+    memcpy(r->principal.profile, s, strlen(s) + 1);
+    return 0;
+}
+
+/* "*", or a list of names. */
+static int read_profiles(struct record *r, const char *field, const json_t *v, struct err *e)
+{
+    const struct profiles *t = r->maxima != NULL ? r->maxima->profiles : NULL;
+    const char *all = string(v);
+
+    r->principal.profiles_version = r->maxima != NULL ? r->maxima->profiles_version : 0;
+    if (all != NULL && strcmp(all, "*") == 0) {
+        r->principal.profiles = PRINCIPAL_ALL_PROFILES;
+        return 0;
+    }
+    if (!json_is_array(v) || json_array_size(v) > PROFILES_MAX + 1)
+        return wrong(e, field, "has to be \"*\", or a list of names of --profiles");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *s = string(json_array_get(v, i));
+        const struct profile *p = s != NULL ? profiles_find(t, view_cstr(s)) : NULL;
+
+        if (s == NULL || !profile_name_valid(s, strlen(s)))
+            return wrong(e, field, "has to be \"*\", or a list of names of --profiles");
+        if (strcmp(s, PROFILE_DEFAULT) == 0)
+            r->principal.default_too = 1;
+        else if (p != NULL)
+            r->principal.profiles |= UINT32_C(1) << (p - t->at);
+        else if (r->maxima != NULL)
+            return wrong(e, field, "has a name (number %zu) that --profiles does not have", i + 1);
+    }
     return 0;
 }
 
@@ -294,9 +326,10 @@ static const struct {
     const char *name;
     field_fn *read;
 } fields[] = {
-    { "name", read_name },       { "role", read_role },     { "observes", read_observes },
-    { "sha256", read_hashes },   { "limits", read_limits }, { "profile", read_profile },
-    { "expires", read_expires }, { "note", read_note },     { "data", read_data },
+    { "name", read_name },         { "role", read_role },       { "observes", read_observes },
+    { "sha256", read_hashes },     { "limits", read_limits },   { "profile", read_profile },
+    { "profiles", read_profiles }, { "expires", read_expires }, { "note", read_note },
+    { "data", read_data },
 };
 
 static int read_fields(struct record *r, json_t *object, struct err *e)
@@ -331,6 +364,10 @@ static int check_record(const struct record *r, const json_t *object, struct err
         return wrong(e, "observes", "is for the role \"observer\" only");
     if (r->principal.role != ROLE_FULL && r->principal.data_some)
         return wrong(e, "data", "is for the role \"full\" only: others make no kernels");
+    if (r->principal.role != ROLE_FULL &&
+        (r->principal.profile[0] != '\0' || json_object_get(object, "profiles") != NULL))
+        return wrong(e, r->principal.profile[0] != '\0' ? "profile" : "profiles",
+                     "is for the role \"full\" only: others make no kernels");
     if (r->principal.role != ROLE_FULL && json_object_get(object, "limits") != NULL)
         return wrong(e, "limits", "is for the role \"full\" only: others make no kernels");
     return 0;

@@ -27,7 +27,9 @@ struct principals_maxima {
     struct launch_limits limits;
     struct time_limits times;
     uint64_t workspace_bytes;
-    const char *data; /* comma list of names (datanames.h); NULL: there are none */
+    const char *data;                /* comma list of names (datanames.h); NULL: there are none */
+    const struct profiles *profiles; /* the named ones; NULL: there are none */
+    uint64_t profiles_version;
 };
 
 struct principals *principals_new(void);

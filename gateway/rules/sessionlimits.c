@@ -43,22 +43,28 @@ static int fit_files(const struct launch_limits *asked, struct launch_limits *l,
                    files / MIB, l->memory_bytes / MIB);
 }
 
+/* 0: no bound. */
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 int limits_choose(const struct launch_limits *asked, const struct launch_limits *own,
-                  const struct launch_limits *all, struct launch_limits *ret, struct err *e)
+                  const struct launch_limits *all, const struct launch_limits *most,
+                  struct launch_limits *ret, struct err *e)
 {
     struct launch_limits chosen = *all;
 
     for (unsigned i = 0; i < LIMITS; i++) {
         const struct limit *l = &limit_rows[i];
         uint64_t has = limit_get(own, l), wants = limit_get(asked, l);
+        uint64_t max = lesser(has, limit_get(most, l));
 
         if (l->name == NULL)
             continue;
-        if (has == 0)
-            has = limit_get(all, l);
-        if (wants > has && has != 0)
-            return too_much(l, wants, has, e);
-        limit_set(&chosen, l, wants != 0 ? wants : has);
+        if (wants > max && max != 0)
+            return too_much(l, wants, max, e);
+        limit_set(&chosen, l, wants != 0 ? wants : lesser(has, limit_get(all, l)));
     }
     /* Where a home lies, and so how large it is by itself, the launcher decides. */
     if (asked->home_bytes == 0 && own->home_bytes == 0)

@@ -8,13 +8,13 @@
 struct err;
 
 /*
- * What a session gets: what is asked for where that is not 0, else what the principal has,
- * else what all have. -EINVAL names what is asked for and lies above that, or makes /tmp and
- * /dev/shm more than the memory which they are made of has room for. Those that nobody asks for
- * shrink with the memory; the home is then left to the launcher (0).
+ * What a session gets: what is asked for where that is not 0, else what its profile has (all), or
+ * the principal where that is less. -EINVAL names what is asked for and lies above the profile's maximum
+ * (most) or the principal's own, or makes /tmp and /dev/shm more than the memory which they are made of has
+ * room for. Those that nobody asks for shrink with the memory; the home is then left to the launcher (0).
  */
 int limits_choose(const struct launch_limits *asked, const struct launch_limits *own,
-                  const struct launch_limits *all, struct launch_limits *ret,
-                  struct err *e) MUST_CHECK;
+                  const struct launch_limits *all, const struct launch_limits *most,
+                  struct launch_limits *ret, struct err *e) MUST_CHECK;
 
 #endif

@@ -36,8 +36,15 @@ void time_limits_set(struct time_limits *to, const struct time_limit_name *name,
     memcpy((char *)to + name->offset, &ms, sizeof ms);
 }
 
+/* 0: no bound. */
+static uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 int time_limits_choose(const struct time_limits *asked, const struct time_limits *own,
-                       const struct time_limits *all, struct time_limits *ret, struct err *e)
+                       const struct time_limits *all, const struct time_limits *most,
+                       struct time_limits *ret, struct err *e)
 {
     struct time_limits chosen = { 0 };
 
@@ -45,12 +52,13 @@ int time_limits_choose(const struct time_limits *asked, const struct time_limits
         const struct time_limit_name *name = &time_limits_named[i];
         uint64_t has = time_limits_get(own, name), wants = time_limits_get(asked, name);
 
-        if (has == 0)
-            has = time_limits_get(all, name);
-        if (has != 0 && wants > has)
+        uint64_t max = lesser(has, time_limits_get(most, name));
+
+        if (max != 0 && wants > max)
             return err_set(e, EINVAL, "limits.%s: %g is above %g, which is yours", name->name,
-                           (double)wants / 1000, (double)has / 1000);
-        time_limits_set(&chosen, name, wants != 0 ? wants : has);
+                           (double)wants / 1000, (double)max / 1000);
+        time_limits_set(&chosen, name,
+                        wants != 0 ? wants : lesser(has, time_limits_get(all, name)));
     }
     *ret = chosen;
     return 0;

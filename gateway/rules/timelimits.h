@@ -38,13 +38,13 @@ uint64_t time_limits_get(const struct time_limits *from, const struct time_limit
 void time_limits_set(struct time_limits *to, const struct time_limit_name *name, uint64_t ms);
 
 /*
- * What a session gets: what is asked for where that is not 0, else what the principal has,
- * else what all have. -EINVAL names what is asked for and lies above that; where there is no
- * limit anything may be asked for.
+ * What a session gets: what is asked for where that is not 0, else what its profile has (all), or the
+ * principal where that is less. -EINVAL names what is asked for and lies above the profile's maximum (most)
+ * or the principal's own; where there is none anything may be asked for.
  */
 int time_limits_choose(const struct time_limits *asked, const struct time_limits *own,
-                       const struct time_limits *all, struct time_limits *ret,
-                       struct err *e) MUST_CHECK;
+                       const struct time_limits *all, const struct time_limits *most,
+                       struct time_limits *ret, struct err *e) MUST_CHECK;
 
 /* "90 s", "0.5 s" */
 const char *time_text(uint64_t ms, char out[TIME_TEXT]);

@@ -162,6 +162,54 @@ static void each_mistake_is_told_with_line_and_field_and_no_value(void **state)
     }
 }
 
+static void profiles_are_named_as_the_server_has_them(void **state)
+{
+    static const struct profiles table = { 2, { { .name = "small" }, { .name = "large" } } };
+    static const struct principals_maxima has = { .profiles = &table, .profiles_version = 7 };
+    static const struct {
+        const char *fields, *word; /* word: of the error; NULL: taken */
+        const char *profile;
+        uint32_t bits;
+        int default_too;
+    } rows[] = {
+        { "\"profile\": \"default\"", NULL, "", 0, 0 },
+        { "\"profile\": \"large\"", NULL, "large", 0, 0 },
+        { "\"profiles\": [\"large\", \"default\"]", NULL, "", 2, 1 },
+        { "\"profiles\": \"*\"", NULL, "", PRINCIPAL_ALL_PROFILES, 0 },
+        { "\"profiles\": []", NULL, "", 0, 0 },
+        { "\"profile\": \"larg\"", "field 'profile' has to be", "", 0, 0 },
+        { "\"profile\": 1", "field 'profile' has to be", "", 0, 0 },
+        { "\"profiles\": [\"small\", \"x\"]", "field 'profiles' has a name (number 2)", "", 0, 0 },
+        { "\"profiles\": [1]", "field 'profiles' has to be", "", 0, 0 },
+        { "\"profiles\": \"small\"", "field 'profiles' has to be", "", 0, 0 },
+        { "\"role\": \"proxy\", \"profile\": \"small\"", "field 'profile' is for the role", "", 0,
+          0 },
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct principals *t = principals_new();
+        struct err e = { 0 };
+        char line[256];
+
+        snprintf(line, sizeof line, "{\"name\": \"a\", \"sha256\": [], %s}", rows[i].fields);
+        int rc = principals_parse(t, view_cstr(line), &has, &e);
+        if (rc != (rows[i].word != NULL ? -EINVAL : 0) ||
+            (rows[i].word != NULL && strstr(e.msg, rows[i].word) == NULL))
+            fail_msg("%s: %s", rows[i].fields, e.msg);
+        if (rc == 0) {
+            const struct principal *p = principals_by_name(t, "a", NOW);
+
+            assert_string_equal(p->profile, rows[i].profile);
+            assert_int_equal(p->profiles, rows[i].bits);
+            assert_int_equal(p->default_too, rows[i].default_too);
+            if (strstr(rows[i].fields, "profiles") != NULL)
+                assert_int_equal(p->profiles_version, 7);
+        }
+        principals_free(t);
+    }
+}
+
 static void data_directories_are_named_as_the_server_has_them(void **state)
 {
     (void)state;
@@ -339,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_line_becomes_a_principal),
         cmocka_unit_test(each_mistake_is_told_with_line_and_field_and_no_value),
         cmocka_unit_test(data_directories_are_named_as_the_server_has_them),
+        cmocka_unit_test(profiles_are_named_as_the_server_has_them),
         cmocka_unit_test(a_cut_line_is_never_half_a_principal),
         cmocka_unit_test(a_nul_and_a_missing_end_of_line_are_seen),
         cmocka_unit_test(too_many_principals_are_refused),

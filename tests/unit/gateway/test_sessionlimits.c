@@ -26,7 +26,7 @@ static struct launch_limits choose(const struct launch_limits *asked,
     struct launch_limits all = LAUNCH_LIMITS_DEFAULT, ret;
     struct err e = { 0 };
 
-    if (limits_choose(asked, own, &all, &ret, &e) != 0)
+    if (limits_choose(asked, own, &all, &all, &ret, &e) != 0)
         fail_msg("%s", e.msg);
     return ret;
 }
@@ -50,6 +50,31 @@ static void a_principal_has_its_own(void **state)
     assert_int_equal(got.cpu_millis, 1000);
 }
 
+static void a_request_goes_up_to_the_maximum_of_the_profile_or_the_principals_own(void **state)
+{
+    const struct launch_limits all = LAUNCH_LIMITS_DEFAULT, asked = { .pids = 600 };
+    struct launch_limits most = all, own = { 0 }, ret;
+    struct err e = { 0 };
+
+    (void)state;
+    most.pids = 600;
+    assert_int_equal(limits_choose(&none, &own, &all, &most, &ret, &e), 0);
+    assert_int_equal(ret.pids, 256);
+    assert_int_equal(limits_choose(&asked, &own, &all, &most, &ret, &e), 0);
+    assert_int_equal(ret.pids, 600);
+    most.pids = 599;
+    assert_int_equal(limits_choose(&asked, &own, &all, &most, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.pids: 600 is above 599, which is yours");
+    own.pids = 300; /* above what the profile gives without a wish, below its maximum */
+    assert_int_equal(limits_choose(&none, &own, &all, &most, &ret, &e), 0);
+    assert_int_equal(ret.pids, 256);
+    assert_int_equal(limits_choose(&asked, &own, &all, &most, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.pids: 600 is above 300, which is yours");
+    own.pids = 1000; /* a principal's limits never raise a profile's */
+    assert_int_equal(limits_choose(&asked, &own, &all, &most, &ret, &e), -EINVAL);
+    assert_string_equal(e.msg, "limits.pids: 600 is above 599, which is yours");
+}
+
 static void a_request_goes_downwards_only(void **state)
 {
     struct launch_limits all = LAUNCH_LIMITS_DEFAULT, own = { .pids = 20 }, ret;
@@ -60,13 +85,13 @@ static void a_request_goes_downwards_only(void **state)
     ret = choose(&asked, &own);
     assert_int_equal(ret.cpu_millis, 500);
     asked.pids = 21;
-    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_int_equal(limits_choose(&asked, &own, &all, &all, &ret, &e), -EINVAL);
     assert_string_equal(e.msg, "limits.pids: 21 is above 20, which is yours");
     asked = (struct launch_limits){ .cpu_millis = 1001 };
-    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_int_equal(limits_choose(&asked, &own, &all, &all, &ret, &e), -EINVAL);
     assert_string_equal(e.msg, "limits.cpus: 1.001 is above 1, which is yours");
     asked = (struct launch_limits){ .memory_bytes = 2049 * MIB };
-    assert_int_equal(limits_choose(&asked, &own, &all, &ret, &e), -EINVAL);
+    assert_int_equal(limits_choose(&asked, &own, &all, &all, &ret, &e), -EINVAL);
     assert_string_equal(e.msg, "limits.memory_mb: 2049 is above 2048, which is yours");
 }
 
@@ -105,12 +130,12 @@ static void files_in_memory_leave_some_of_it(void **state)
     assert_int_equal(choose(&asked, &none).tmp_bytes, 176 * MIB);
     assert_int_equal(choose(&asked, &none).shm_bytes, 16 * MIB);
     asked.tmp_bytes = 177 * MIB;
-    assert_int_equal(limits_choose(&asked, &none, &all, &ret, &e), -EINVAL);
+    assert_int_equal(limits_choose(&asked, &none, &all, &all, &ret, &e), -EINVAL);
     assert_string_equal(e.msg, "limits.tmp_mb: /tmp and /dev/shm would be 193 MiB of the session's "
                                "memory, and 192 is the most of 256");
     assert_int_equal(ret.memory_bytes, 0);
     asked = (struct launch_limits){ .memory_bytes = 100 * MIB, .shm_bytes = 100 * MIB };
-    assert_int_equal(limits_choose(&asked, &none, &all, &ret, &e), -EINVAL);
+    assert_int_equal(limits_choose(&asked, &none, &all, &all, &ret, &e), -EINVAL);
     assert_ptr_equal(strstr(e.msg, "limits.shm_mb: "), e.msg);
 }
 
@@ -203,16 +228,16 @@ static void times_go_downwards_only_and_have_no_maximum_where_there_is_no_limit(
     struct err e = { 0 };
 
     (void)state;
-    assert_int_equal(time_limits_choose(&nobody, &nobody, &all, &got, &e), 0);
+    assert_int_equal(time_limits_choose(&nobody, &nobody, &all, &all, &got, &e), 0);
     assert_true(got.cell_ms == 60000 && got.stdin_ms == 0 && got.life_ms == 0);
-    assert_int_equal(time_limits_choose(&nobody, &own, &all, &got, &e), 0);
+    assert_int_equal(time_limits_choose(&nobody, &own, &all, &all, &got, &e), 0);
     assert_true(got.cell_ms == 30000);
-    assert_int_equal(time_limits_choose(&asked, &own, &all, &got, &e), 0);
+    assert_int_equal(time_limits_choose(&asked, &own, &all, &all, &got, &e), 0);
     assert_true(got.cell_ms == 30000 && got.life_ms == 999000);
     asked.cell_ms = 30500;
-    assert_int_equal(time_limits_choose(&asked, &own, &all, &got, &e), -EINVAL);
+    assert_int_equal(time_limits_choose(&asked, &own, &all, &all, &got, &e), -EINVAL);
     assert_string_equal(e.msg, "limits.cell_timeout: 30.5 is above 30, which is yours");
-    assert_int_equal(time_limits_choose(&asked, &nobody, &all, &got, &e), 0);
+    assert_int_equal(time_limits_choose(&asked, &nobody, &all, &all, &got, &e), 0);
 }
 
 /* 1.001 * 1000 is below 1001 in binary. */
@@ -236,6 +261,7 @@ int main(void)
         cmocka_unit_test(file_systems_shrink_with_the_memory_they_are_made_of),
         cmocka_unit_test(a_bad_limit_is_named),
         cmocka_unit_test(what_is_read_is_written_the_same),
+        cmocka_unit_test(a_request_goes_up_to_the_maximum_of_the_profile_or_the_principals_own),
         cmocka_unit_test(thousandths_are_rounded),
         cmocka_unit_test(times_go_downwards_only_and_have_no_maximum_where_there_is_no_limit),
     };
