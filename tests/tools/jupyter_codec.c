@@ -173,7 +173,7 @@ static int verb_object(const struct request *r, struct err *e)
 {
     const struct jsonscan_rules rules = { JSONSCAN_NAN | JSONSCAN_BAD_UTF8, 512 };
     struct jsonscan_value values[JSONSCAN_KEYS_MAX];
-    char *keys[JSONSCAN_KEYS_MAX];
+    char *keys[JSONSCAN_KEYS_MAX] = { NULL };
     size_t count = r->count - 1;
 
     check(count <= JSONSCAN_KEYS_MAX);

@@ -223,7 +223,8 @@ static void run_code(struct kernel *k, struct client *c, const char *code, struc
     if (strncmp(code, "echo ", 5) == 0) {
         char text[1024];
 
-        snprintf(text, sizeof text, "{\"name\":\"stdout\",\"text\":\"%s\"}", code + 5);
+        check(snprintf(text, sizeof text, "{\"name\":\"stdout\",\"text\":\"%s\"}", code + 5) <
+              (int)sizeof text);
         add_entry(k, JMSG_IOPUB, NULL, "stream", text, strlen(text), 0);
     } else if (strcmp(code, "parts") == 0) {
         add_entry(k, JMSG_IOPUB, NULL, "display_data", content.p, content.n, 0);

@@ -113,7 +113,7 @@ static void a_signal_reaches_the_whole_group_and_only_groups_of_spawn(void **sta
     struct init_exited end;
     uint32_t pid;
     char c;
-    int fd;
+    int fd = -1;
 
     assert_int_equal(
         box_spawn(b, "trap '' TERM; sleep 1000 & echo x; sleep 1000; sleep 1000", &fd, &pid), 0);
@@ -143,7 +143,7 @@ static void a_group_can_be_killed_after_its_leader_ended(void **state)
     struct box *b = *state;
     uint32_t pid;
     char c;
-    int fd;
+    int fd = -1;
 
     assert_int_equal(box_spawn(b, "sleep 1000 & exit 0", &fd, &pid), 0);
     assert_int_equal(box_exited(b).exit_code, 0);
@@ -271,7 +271,7 @@ static void a_worker_killed_by_the_session_costs_one_request(void **state)
     unsigned killed = 0;
     uint32_t pid;
     char c;
-    int fd;
+    int fd = -1;
 
     assert_int_equal(box_spawn(b, "echo x; while :; do kill -KILL -1; done 2>/dev/null", &fd, &pid),
                      0);
@@ -304,7 +304,7 @@ static void a_malformed_message_ends_the_connection_and_not_init(void **state)
         struct msg_head head;
         uint32_t pid;
         char c;
-        int fd;
+        int fd = -1;
 
         assert_int_equal(box_spawn(b, "while sleep 0.01; do (sh -c : &) ; echo x; done", &fd, &pid),
                          0);
@@ -326,7 +326,7 @@ static void the_end_of_the_connection_ends_the_sandbox(void **state)
     struct box *b = box_open();
     uint32_t pid;
     char c;
-    int fd, status;
+    int fd = -1, status;
 
     assert_int_equal(box_spawn(b, "trap '' TERM HUP; sleep 1000", &fd, &pid), 0);
     closep(&b->fd);
@@ -344,7 +344,7 @@ static void too_many_programs_are_refused_until_one_ends(void **state)
     (void)state;
     struct box *b = box_open();
     uint32_t pids[300], extra;
-    int fds[300], extra_fd, r;
+    int fds[300], extra_fd = -1, r;
     unsigned n = 0;
 
     while (n < 300 && (r = box_spawn(b, "exec sleep 1000", &fds[n], &pids[n])) == 0)
@@ -369,7 +369,7 @@ static void a_worker_that_is_stopped_is_given_up(void **state)
     struct init_path ask = { VIEW_STR(".") };
     uint32_t pid;
     char c;
-    int fd, r = 0;
+    int fd = -1, r = 0;
 
     if (getenv("HOLDCELL_SLOW_TESTS") == NULL)
         skip();

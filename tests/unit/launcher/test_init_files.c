@@ -97,7 +97,7 @@ static void a_file_under_a_lease_does_not_block(void **state)
     struct box *b = *state;
     char c;
     uint32_t pid;
-    int fd;
+    int fd = -1;
 
     write_file(b, "leased", "x");
     /* F_SETLEASE F_WRLCK (1024, 1), its signal ignored: an open would wait 45 s. */
@@ -351,7 +351,7 @@ static void removal_survives_directories_that_turn_into_links(void **state)
 {
     struct box *b = *state;
     uint32_t pid;
-    int fd, removed = 0;
+    int fd = -1, removed = 0;
 
     script(b, "mkdir -p safe swap && echo x > safe/file");
     /* A directory and a link to the safe one change places as fast as they can (2 is

@@ -144,7 +144,7 @@ static void commands_of_a_session_see_and_signal_each_other(void **state)
     struct box *b = *state;
     uint32_t first, second;
     char text[64];
-    int first_fd, second_fd;
+    int first_fd = -1, second_fd = -1;
 
     assert_int_equal(box_spawn(b, "echo x; exec sleep 1000", &first_fd, &first), 0);
     assert_int_equal(read(first_fd, text, 2), 2);
@@ -264,7 +264,7 @@ static void sigkill_ends_also_what_has_left_the_process_group(void **state)
     struct box *b = *state;
     uint32_t victim, other;
     char text[8] = "";
-    int fd, other_fd;
+    int fd = -1, other_fd = -1;
 
     assert_int_equal(box_spawn(b, "echo x; exec sleep 1000", &other_fd, &other), 0);
     assert_int_equal(read(other_fd, text, 2), 2);
@@ -293,7 +293,7 @@ static void a_daemon_can_be_killed_by_the_number_of_its_command(void **state)
     struct box *b = *state;
     uint32_t pid;
     char text[8];
-    int fd;
+    int fd = -1;
 
     assert_int_equal(box_spawn(b, "setsid sleep 1000 & echo z", &fd, &pid), 0);
     assert_int_equal(read(fd, text, 2), 2);
