@@ -28,8 +28,8 @@ static const struct {
     { "init's requests", init_request_spec, 9 },
     { "init's answers", init_answer_spec, 10 },
     { "init's events", init_event_spec, 1 },
-    { "keeper's requests", keeper_request_spec, 3 },
-    { "keeper's answers", keeper_answer_spec, 5 },
+    { "keeper's requests", keeper_request_spec, 4 },
+    { "keeper's answers", keeper_answer_spec, 6 },
 };
 
 /* What strings and blobs of the bodies below point into: text without NUL, and all bytes. */
