@@ -72,9 +72,10 @@ enum interrupt_act interrupt_ask(struct interrupt *i, const struct interrupt_mom
 {
     if (m->target == NULL)
         return ask_of_no_run(m);
-    /* Two that are on their way would be one too many: the second might hit the next run. */
+    /* Two that are on their way would be one too many: the second might hit the next run. By name
+     * it cannot, and the run may have caught the first, whose answer comes behind what it printed. */
     if (interrupt_waits_for(i, m->target))
-        return INTERRUPT_NOTHING;
+        return i->stage == STAGE_NAMED && m->can_take ? INTERRUPT_NAME : INTERRUPT_NOTHING;
     i->number = m->target->number;
     if (!m->can_take)
         return hold(i, m->now_ms);

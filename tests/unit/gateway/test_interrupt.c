@@ -118,15 +118,26 @@ static void the_busy_of_another_run_brings_nothing(void **state)
     assert_int_equal(busy(w), INTERRUPT_SEND);
 }
 
-static void several_clients_that_interrupt_together_send_one(void **state)
+static void by_name_each_is_sent_since_the_run_may_have_caught_the_one_before(void **state)
 {
     struct world *w = world(INTERRUPT_BY_NAME);
 
     (void)state;
     assert_int_equal(ask(w), INTERRUPT_NAME);
     interrupt_named(w->i, "m1");
-    assert_int_equal(ask(w), INTERRUPT_NOTHING);
-    w = world(INTERRUPT_BY_SIGNAL);
+    assert_int_equal(ask(w), INTERRUPT_NAME);
+    interrupt_named(w->i, "m2");
+    interrupt_answered(w->i, "m1", 1);
+    assert_true(interrupt_waits_for(w->i, &w->q)); /* the second is not answered */
+    interrupt_answered(w->i, "m2", 1);
+    assert_false(interrupt_waits_for(w->i, &w->q));
+}
+
+static void several_clients_that_interrupt_together_send_one_signal(void **state)
+{
+    struct world *w = world(INTERRUPT_BY_SIGNAL);
+
+    (void)state;
     assert_int_equal(ask(w), INTERRUPT_WAIT);
     assert_int_equal(ask(w), INTERRUPT_NOTHING);
     assert_int_equal(busy(w), INTERRUPT_SEND);
@@ -327,7 +338,8 @@ int main(void)
         cmocka_unit_test(a_run_that_is_not_busy_yet_is_signalled_when_it_is),
         cmocka_unit_test(a_busy_run_is_signalled_at_once_and_again_only_when_asked_again),
         cmocka_unit_test(the_busy_of_another_run_brings_nothing),
-        cmocka_unit_test(several_clients_that_interrupt_together_send_one),
+        cmocka_unit_test(by_name_each_is_sent_since_the_run_may_have_caught_the_one_before),
+        cmocka_unit_test(several_clients_that_interrupt_together_send_one_signal),
         cmocka_unit_test(a_named_one_that_the_kernel_took_is_not_followed_by_a_signal),
         cmocka_unit_test(a_named_one_without_an_answer_in_time_is_followed_by_the_signal),
         cmocka_unit_test(an_answer_that_waits_behind_output_is_waited_for_but_not_for_ever),
