@@ -22,6 +22,40 @@ def resident(path, read=False):
     return sum(p & 1 for p in seen) if r == 0 else 0
 
 
+class Growth:
+    """How far the memory of processes goes beyond what they had when this was made. The kernel remembers each one's peak,
+    so that what is given back between two looks is seen all the same."""
+    def __init__(self, processes):
+        "processes: name -> (pid, ...), as of Host.server()"
+        self.began, self.most = {}, {}
+        for name, (pid, *_) in processes.items():
+            try:
+                with open("/proc/%d/clear_refs" % pid, "w") as f:
+                    f.write("5")                           # its peak is what it has now
+                reset = True
+            except OSError:
+                reset = False
+            self.began[name] = (pid, self.has(pid), reset); self.most[name] = 0.0
+
+    @staticmethod
+    def has(pid):
+        "MB: resident and swapped out, and the most that was ever resident; None when it is gone"
+        m = {k: int(v) / 1024 for k, v in re.findall(rb"(VmRSS|VmHWM|VmSwap):\s+(\d+)", rd("/proc/%d/status" % pid))}
+        return (m[b"VmRSS"] + m.get(b"VmSwap", 0), m.get(b"VmHWM", 0)) if b"VmRSS" in m else None
+
+    def look(self):
+        "MB by which all of them together went beyond; of one that has died, as far as it was seen"
+        for name, (pid, began, reset) in self.began.items():
+            now = self.has(pid)
+            if began and now:
+                peak = now[1] - began[1] if reset else 0
+                self.most[name] = max(self.most[name], now[0] - began[0], peak)
+        return sum(self.most.values())
+
+    def __str__(self):
+        return ", ".join("%s %+.0f MB" % (n, m) for n, m in self.most.items())
+
+
 class Host:
     "canaries and counters outside the sandbox"
     def __init__(self):
@@ -166,26 +200,6 @@ class Host:
                     best = min(best or 1e9, int(q) / int(per))
                 path = os.path.dirname(path)
         return best
-
-    @staticmethod
-    def listener_pid(port):
-        "pid of the process which listens on a TCP port of this host"
-        ino = None
-        for f in ("/proc/net/tcp", "/proc/net/tcp6"):
-            for ln in rd(f).decode().splitlines()[1:]:
-                w = ln.split()
-                if w[3] == "0A" and int(w[1].rsplit(":", 1)[1], 16) == port:
-                    ino = w[9]
-        if ino:
-            for p in os.listdir("/proc"):
-                if p.isdigit():
-                    try:
-                        for fd in os.listdir("/proc/%s/fd" % p):
-                            if os.readlink("/proc/%s/fd/%s" % (p, fd)) == "socket:[%s]" % ino:
-                                return int(p)
-                    except OSError:
-                        pass
-        return None
 
     @staticmethod
     def holders(port):

@@ -1,4 +1,4 @@
-# what: hostile cells against a session's walls: the whole battery; and that it sees when a process of the server dies
+# what: hostile cells against a session's walls: the whole battery; and that it sees when a process of the server dies or grows
 # tier: quick
 # timeout: 1500
 # beside: quick
@@ -42,7 +42,7 @@ lane attacks-deadlines --only TM03,TM05 --cell-timeout 2 --stdin-timeout 2 \
 next
 next
 
-# The battery's own proof: a gateway, launcher or supervisor that dies in a case makes it BROKEN.
+# The battery's own proof: a gateway, launcher or supervisor that dies in a case makes it BROKEN, and one that grows is seen.
 "$python" tests/attacks/battery.py --bin "$HOLDCELL_BIN" --log "$LOGS/server-control.log" --json "$LOGS/attacks-control.json" \
     --cases tests/attacks/control/cases
 while read -r id verdict; do

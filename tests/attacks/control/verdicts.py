@@ -5,10 +5,13 @@ import json, re, sys
 
 MUST = {
     "CT01": ("HELD", "all three are there"),
-    "CT02": ("BROKEN", r"^control: gateway \d+ was replaced by \d+"),
-    "CT03": ("BROKEN", r"launcher \d+ was replaced by \d+.*gateway \d+ (was replaced|died)|gateway \d+ (was replaced|died).*launcher \d+ was replaced"),
-    "CT04": ("HELD", "all three are there"),
-    "CT05": ("BROKEN", r"server \d+ died"),
+    "CT02": ("BROKEN", r"gateway \+6\d MB"),
+    "CT03": ("BROKEN", r"launcher \+6\d MB"),
+    "CT04": ("BROKEN", r"server \+6\d MB"),
+    "CT05": ("BROKEN", r"^control: gateway \d+ was replaced by \d+"),
+    "CT06": ("BROKEN", r"launcher \d+ was replaced by \d+.*gateway \d+ (was replaced|died)|gateway \d+ (was replaced|died).*launcher \d+ was replaced"),
+    "CT07": ("HELD", "all three are there"),
+    "CT08": ("BROKEN", r"server \d+ died"),
 }
 
 
