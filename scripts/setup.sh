@@ -10,7 +10,7 @@
 BUILD_PACKAGES="ca-certificates git gcc libc6-dev cmake ninja-build pkg-config python3 python3-venv
     libuv1-dev libzmq3-dev libczmq-dev libjansson-dev libssl-dev libseccomp-dev libcmocka-dev e2fsprogs"
 # libclang-rt: the sanitizers and libFuzzer, which clang alone does not bring.
-TEST_PACKAGES="openssl curl clang libclang-rt-14-dev clang-format llvm nodejs npm chromium btrfs-progs xfsprogs"
+TEST_PACKAGES="openssl curl clang libclang-rt-dev clang-format llvm nodejs npm chromium btrfs-progs xfsprogs"
 
 missing_packages() {
     local name

@@ -11,18 +11,31 @@ import pytest
 
 from channels import Channels
 from disks import free_mb, homes, homes_on_disk, loops_below
-from server import BIN, Server, free_port, wait_for
+from server import BIN, Server, free_port, read, wait_for
 
 MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
         "no-fallocate": ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^extent,^64bit,^flex_bg"]}
 SIZE = 64       # MiB of a home, and of a workspace
 
 
+def skip_without(kind):
+    """Where the machine lacks what a file system of that kind needs; a mount that fails elsewhere is a failure."""
+    name = "ext4" if kind == "no-fallocate" else kind
+    if shutil.which(MKFS[kind][0]) is None:
+        pytest.skip(f"{MKFS[kind][0]} is not installed")
+    for module in (name, "loop"):
+        with contextlib.suppress(OSError):      # no modprobe: it is built in, or is not there
+            subprocess.run(["modprobe", "-q", module], capture_output=True)
+    if name not in read("/proc/filesystems").split():
+        pytest.skip(f"this kernel has no {name}")
+    if not os.path.exists("/dev/loop-control"):
+        pytest.skip("no loop devices here")
+
+
 @contextlib.contextmanager
 def disk(kind, mb=1200):
     """A file system of that kind on a loop device: the folder where it is mounted."""
-    if shutil.which(MKFS[kind][0]) is None:
-        pytest.skip(f"{MKFS[kind][0]} is not installed")
+    skip_without(kind)
     top = tempfile.mkdtemp(prefix="holdcell-disk-", dir="/var/tmp")
     os.chmod(top, 0o755)
     image, point = top + "/image", top + "/disk"
@@ -30,15 +43,16 @@ def disk(kind, mb=1200):
     try:
         subprocess.run(["truncate", "-s", f"{mb}M", image], check=True)
         subprocess.run(MKFS[kind] + [image], check=True)
-        if subprocess.run(["mount", "-o", "loop", image, point], capture_output=True).returncode != 0:
-            pytest.skip(f"no loop device here, or no {kind}")
-        try:
-            os.chmod(point, 0o755)
-            yield point
-        finally:
-            wait_for(lambda: not loops_below(point))
-            subprocess.run(["umount", point], check=True)
+        r = subprocess.run(["mount", "-o", "loop", image, point], capture_output=True, text=True)
+        assert r.returncode == 0, f"{kind} is not mounted: {r.stderr}"
+        os.chmod(point, 0o755)
+        yield point
+        wait_for(lambda: not loops_below(point))
+        subprocess.run(["umount", point], check=True)
     finally:
+        # After a failure it may be in use yet: at least nothing of it is in the way of those that come next.
+        if os.path.ismount(point):
+            subprocess.run(["umount", "-l", point], check=True)
         shutil.rmtree(top)
 
 

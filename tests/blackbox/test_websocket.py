@@ -214,10 +214,10 @@ def test_sudden_ends_at_any_byte_leave_no_connection(shared, kernel):
     for i in range(200):                        # half of them resets
         c = open_raw(shared, kid, sid=f"s{i % 5}")
         c.send(whole[:rng.randrange(len(whole) + 1)])
-        assert 0 <= connections(shared, kid) <= i + 1
+        assert 1 <= connections(shared, kid) <= i % 20 + 1
         (c.reset, c.close)[i % 2]()
-        assert 0 <= connections(shared, kid) <= i + 1
-    wait_for(lambda: connections(shared, kid) == 0)
+        if i % 20 == 19:
+            wait_for(lambda: connections(shared, kid) == 0)
     with Channels(shared, kid) as c:
         assert c.run("1 + 1").result == "2"
 

@@ -8,7 +8,7 @@ import types
 
 import pytest
 from channels import Channels
-from server import DEADLINE, Server, free_port, wait_for
+from server import DEADLINE, Server, ends_with_us, free_port, wait_for
 
 FRONT_TOKEN = "fr0nt-t0ken"
 
@@ -16,6 +16,15 @@ FRONT_TOKEN = "fr0nt-t0ken"
 @pytest.fixture(params=["token", "no-token"])
 def behind(request, server, open_server):
     return server if request.param == "token" else open_server
+
+
+def end(proc):
+    proc.terminate()
+    try:
+        proc.wait(10)
+    except subprocess.TimeoutExpired:
+        proc.kill()
+        proc.wait()
 
 
 @pytest.fixture(params=[None, "ann"], ids=["no-user", "user"])
@@ -31,7 +40,8 @@ def front(request, behind, tmp_path):
             f"--IdentityProvider.token={FRONT_TOKEN}", f"--ServerApp.root_dir={tmp_path}",
             "--ServerApp.terminals_enabled=False", f"--gateway-url=http://127.0.0.1:{behind.port}"]
     with open(tmp_path / "front.log", "wb") as log:
-        proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=tmp_path)
+        proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, cwd=tmp_path,
+                                preexec_fn=ends_with_us(None))
     s = types.SimpleNamespace(port=port, token=FRONT_TOKEN, tls=None, user=request.param, behind=behind)
     for name in ("connection", "request", "start_kernel", "kernel", "delete_kernel", "interrupt", "restart", "wait_state"):
         setattr(s, name, types.MethodType(getattr(Server, name), s))
@@ -47,8 +57,9 @@ def front(request, behind, tmp_path):
         wait_for(answers, 3 * DEADLINE)
         yield s
     finally:
-        proc.terminate()
-        proc.wait(60)
+        end(proc)
+        for k in behind.request("GET", "/api/kernels").json():      # of a test that failed: the next ones count theirs alone
+            behind.delete_kernel(k["id"])
 
 
 def test_every_act_of_a_user_works_by_way_of_jupyter_server(front):

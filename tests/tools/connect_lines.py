@@ -9,6 +9,7 @@ kernel, sees that kernel at the server, and asks what VS Code asks at the addres
 exit status 0 when all went well. Needs the standard library alone."""
 
 import argparse
+import ctypes
 import http.client
 import json
 import os
@@ -21,6 +22,7 @@ import tempfile
 import time
 
 DEADLINE = 180
+PR_SET_PDEATHSIG = 1
 LAB_TOKEN = "lines-lab-token"
 
 
@@ -75,19 +77,24 @@ def wait_for(process, port, token, log):
         raise Wrong(f"nothing answers; the end of {log}:\n{f.read()[-2000:]}")
 
 
+def ends_with_us():
+    """What runs in a child before its exec: it is told to end when we are killed, in a session of its own too."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 class Started:
     """A command line of a shell, ended with all that belongs to it."""
 
     def __init__(self, line, log, cwd=None):
         with open(log, "wb") as out:
             self.process = subprocess.Popen(["bash", "-c", line], stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=cwd,
-                                            start_new_session=True)
+                                            start_new_session=True, preexec_fn=ends_with_us)
 
     def end(self):
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGTERM)
             try:
-                self.process.wait(60)
+                self.process.wait(10)
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
                 self.process.wait()
