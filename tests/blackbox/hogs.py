@@ -6,8 +6,8 @@ import statistics
 import time
 import traceback
 
-from channels import Channels, Ended
-from server import SLOW
+from channels import Channels
+from server import SLOW, read, wait_for
 
 SMALL = {"memory_mb": 300, "disk_mb": 32, "tmp_mb": 32, "shm_mb": 16, "pids": 64}
 
@@ -29,9 +29,10 @@ IGNORED = "import signal\nfor n in (2, 3, 15): signal.signal(n, signal.SIG_IGN)\
 # ---- frames ----
 
 # The gateway's ends are of no process that is seen inside. What is written goes on until it is refused, in a thread
-# each, so that the cell itself can be interrupted.
+# each, so that the cell itself can be interrupted. The kernel is renamed once something was sent or cut off: a message
+# of its own would get stuck behind that.
 CONNECTIONS = """
-import os, select, socket, struct, threading, time
+import ctypes, os, select, socket, struct, threading, time
 def unix():
     found = []
     for f in os.listdir('/proc/self/fd'):
@@ -48,15 +49,21 @@ def connections():
     return found
 def listening():
     return [s for s in unix() if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)]
+begun = threading.Event()
+def mark():
+    ctypes.CDLL(None).prctl(15, b'poured', 0, 0, 0)
 def pour(s, chunks):
     for c in chunks:
         left = memoryview(c)
         while left:
-            try: left = left[s.send(left):]
+            try:
+                left = left[s.send(left):]
+                begun.set()
             except BlockingIOError: select.select([], [s], [])
             except OSError: return
 def everywhere(chunks):
     threads = [threading.Thread(target=pour, args=(s, chunks()), daemon=True) for s in connections()]
+    assert threads, 'the kernel has no connection'
     for t in threads: t.start()
     return threads
 def forever(chunk, first=b''):
@@ -74,7 +81,7 @@ def chunks_of(first, slowly=b''):
 def head(n, flags=0):
     return bytes([flags | 2]) + n.to_bytes(8, 'big')
 """
-WAIT = "\nfor t in threads: t.join()\nwhile True: time.sleep(1)\n"
+WAIT = "\nbegun.wait()\nmark()\nfor t in threads: t.join()\nwhile True: time.sleep(1)\n"
 
 
 def frames(chunks):
@@ -90,11 +97,13 @@ def serve(s):
         if first: c.sendall(first)
 kept, first = [], %r
 threads = [threading.Thread(target=serve, args=(s,), daemon=True) for s in listening()]
+assert threads and connections(), 'the kernel listens nowhere, or has no connection'
 for t in threads: t.start()
 while True:         # the kernel itself takes some of those that come then
     for c in connections():
         try: c.shutdown(socket.SHUT_RDWR)
-        except OSError: pass
+        except OSError: continue
+        mark()
     time.sleep(1)
 """
 
@@ -144,6 +153,20 @@ class Case:
         return took, time.monotonic() - began
 
 
+def poured(server):
+    """Kernels that have sent what no kernel sends, or cut off their connections."""
+    return [p for p in server.kernels() if read(f"/proc/{p}/comm").strip() == "poured"]
+
+
+def goes_on(client, cell, seconds=3):
+    """A cell that nobody ends in that time, nor the socket of its client."""
+    try:
+        run = client.finish(cell, timeout=seconds)
+    except TimeoutError:
+        return
+    raise AssertionError(f"the cell ended: {run.status} {run.ename} {run.messages[-5:]}")
+
+
 class Frames:
     """As a Case; frames that end no kernel go on for a while, until DELETE."""
     seconds = 10
@@ -157,11 +180,12 @@ class Frames:
             assert c.run("0").status == "ok"
             began = time.monotonic()
             cell = c.start(self.code)
-            try:
-                run = c.finish(cell, timeout=self.seconds * SLOW * 4 if self.told else 3)
-                assert run.ename == "KernelDied" and (self.told or "") in run.stream("stderr"), run.messages[-5:]
-            except (TimeoutError, Ended):
-                assert self.told is None
+            if self.told is None:
+                wait_for(lambda: poured(server))
+                goes_on(c, cell)
+            else:
+                run = c.finish(cell, timeout=self.seconds * SLOW * 4)
+                assert run.ename == "KernelDied" and self.told in run.stream("stderr"), run.messages[-5:]
             took = time.monotonic() - began
         began = time.monotonic()
         assert server.delete_kernel(kid) == 204
