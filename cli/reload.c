@@ -134,7 +134,7 @@ void reload_begin(struct reload *r)
                            "a restart\"");
         return;
     }
-    if (r->trial.pid != 0 || r->asking) {
+    if (r->trial.pid != 0 || r->stage != RELOAD_IDLE) {
         r->again = 1;
         return;
     }
@@ -162,18 +162,36 @@ static void tell_published(const struct reload *r)
              (unsigned long long)r->version, names);
 }
 
+static enum reload_next ask(struct reload *r, enum reload_stage stage)
+{
+    r->stage = stage;
+    r->question++;
+    return RELOAD_ASK;
+}
+
 /* The end of one reload; the next one, if it was asked for meanwhile, begins. */
+static void begin_next(struct reload *r)
+{
+    r->stage = RELOAD_IDLE;
+    if (!r->again)
+        return;
+    r->again = 0;
+    reload_begin(r);
+}
+
 static enum reload_next finish(struct reload *r, int rc, const struct err *e)
 {
+    const int taken = r->stage == RELOAD_ASKING;
+
     if (rc == 0)
         tell_published(r);
     else
         refused(r, e);
     wipe(&r->tried);
-    if (r->again) {
-        r->again = 0;
-        reload_begin(r);
-    }
+    /* Launcher and gateways would go by different tables. */
+    if (rc < 0 && taken)
+        return ask(r, RELOAD_TAKING_BACK);
+    begin_next(r);
     return rc == 0 ? RELOAD_PUBLISHED : RELOAD_NOTHING;
 }
 
@@ -200,10 +218,8 @@ enum reload_next reload_reaped(struct reload *r, pid_t pid, int status)
     buf_init(&r->tried_table, PROFILES_TEXT + 4096);
     int rc = trial_end(&r->trial, status, &r->tried_table, &e);
     const struct view now = buf_view(&r->table), new = buf_view(&r->tried_table);
-    if (rc == 0 && (now.n != new.n || (now.n > 0 && memcmp(now.p, new.p, now.n) != 0))) {
-        r->asking = 1;
-        return RELOAD_ASK;
-    }
+    if (rc == 0 && (now.n != new.n || (now.n > 0 && memcmp(now.p, new.p, now.n) != 0)))
+        return ask(r, RELOAD_ASKING);
     if (rc == 0)
         rc = publish(r, &e);
     return finish(r, rc, &e);
@@ -211,7 +227,7 @@ enum reload_next reload_reaped(struct reload *r, pid_t pid, int status)
 
 struct view reload_asked(const struct reload *r)
 {
-    return buf_view(&r->tried_table);
+    return buf_view(r->stage == RELOAD_TAKING_BACK ? &r->table : &r->tried_table);
 }
 
 struct view reload_table(const struct reload *r)
@@ -219,14 +235,39 @@ struct view reload_table(const struct reload *r)
     return buf_view(&r->table);
 }
 
-enum reload_next reload_answered(struct reload *r, const char *refusal)
+static void not_taken(struct reload *r, const char *why)
 {
     struct err e = { 0 };
 
-    if (!r->asking)
+    (void)err_set(&e, EINVAL, "option --profiles: %s", why);
+    refused(r, &e);
+    begin_next(r);
+}
+
+enum reload_next reload_answered(struct reload *r, uint64_t question, const char *refusal)
+{
+    struct err e = { 0 };
+
+    if (r->stage == RELOAD_IDLE || question != r->question)
         return RELOAD_NOTHING;
-    r->asking = 0;
-    int rc =
-        refusal != NULL ? err_set(&e, EINVAL, "option --profiles: %s", refusal) : publish(r, &e);
-    return finish(r, rc, &e);
+    if (r->stage == RELOAD_ASKING && refusal == NULL)
+        return finish(r, publish(r, &e), &e);
+    if (r->stage == RELOAD_ASKING) {
+        not_taken(r, refusal);
+        return RELOAD_NOTHING;
+    }
+    if (refusal != NULL)
+        log_error("profiles_not_taken_back",
+                  "version=%llu error=%s note=\"the launcher is started again\"",
+                  (unsigned long long)r->version, LOG_QUOTED(refusal));
+    begin_next(r);
+    return refusal != NULL ? RELOAD_RESTART : RELOAD_NOTHING;
+}
+
+void reload_unanswered(struct reload *r, const char *why)
+{
+    if (r->stage == RELOAD_ASKING)
+        not_taken(r, why);
+    else if (r->stage == RELOAD_TAKING_BACK)
+        begin_next(r);
 }

@@ -26,8 +26,13 @@ struct reload {
     struct buf tried; /* the blob of the trial */
     struct buf table; /* of profiles (sessionprofile.h), as it was published last */
     struct buf tried_table;
-    int asking; /* 1: the launcher is asked whether it takes tried_table */
-    int again;  /* asked for while a trial ran */
+    enum reload_stage {
+        RELOAD_IDLE,        /* or a trial runs */
+        RELOAD_ASKING,      /* the launcher, whether it takes tried_table */
+        RELOAD_TAKING_BACK, /* it has taken it, and is asked to go back to `table` */
+    } stage;
+    uint64_t question; /* number of the last one to the launcher, counted from 1 */
+    int again;         /* asked for while another was under way */
 };
 
 /* Takes the files. Reads them, tries all, makes the page with version 1. fixed: the
@@ -39,18 +44,25 @@ void reload_close(struct reload *r);
 
 enum reload_next {
     RELOAD_NOTHING,
-    RELOAD_ASK, /* the launcher: does it take reload_asked()? Its answer goes to reload_answered() */
+    RELOAD_ASK,       /* the launcher, to take reload_asked(), under the number r->question */
     RELOAD_PUBLISHED, /* a new version */
+    RELOAD_RESTART, /* the launcher: it does not go back to the table in force, with which it starts */
 };
 
 /* SIGHUP came. Logs what is wrong. */
 void reload_begin(struct reload *r);
 /* A child was reaped. */
 enum reload_next reload_reaped(struct reload *r, pid_t pid, int status);
-/* The table of profiles of the trial: what the host has for it, the launcher alone knows. */
+/* What the launcher is to take now: the trial's table, for what the host has for it, the launcher
+ * alone knows; or the one in force again, when the other was not published. */
 struct view reload_asked(const struct reload *r);
-/* refusal: NULL when the launcher has taken it over; else why not. */
-enum reload_next reload_answered(struct reload *r, const char *refusal);
+/* The launcher's answer to the question of this number; answers to earlier ones are of no use.
+ * refusal: NULL when it has taken the table; else why not. No other reload begins before the last
+ * question has its answer. */
+enum reload_next reload_answered(struct reload *r, uint64_t question, const char *refusal);
+/* Nobody will answer: the launcher has gone, or there is none. The next one starts with the table
+ * in force. */
+void reload_unanswered(struct reload *r, const char *why);
 /* The table in force; borrowed until the next version. */
 struct view reload_table(const struct reload *r);
 

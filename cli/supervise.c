@@ -36,7 +36,7 @@ enum {
     POLL_ORPHANS_MS = 20,
 };
 
-enum { KEEP_REQUEST = 1, PROFILES_REQUEST };
+enum { KEEP_REQUEST = 1 }; /* those about profiles have numbers above it */
 
 static const unsigned backoff_ms[] = { 0, 100, 500, 1000, 2000, 5000 };
 
@@ -66,7 +66,7 @@ static void launcher_ended(struct supervisor *s, int status)
     int clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
 
     launcherproc_ended(&s->launcher);
-    reload_answered(s->plan->reload, "the launcher ended meanwhile; ask again");
+    reload_unanswered(s->plan->reload, "the launcher ended meanwhile; ask again");
     s->ended_ms = now_ms();
     if (s->ended_ms - s->started_ms >= HEALTHY_MS)
         s->deaths = 0;
@@ -86,33 +86,34 @@ static void launcher_ended(struct supervisor *s, int status)
 
 /* ---- a reload that needs the launcher ---- */
 
-static void post_profiles(struct supervisor *s, struct view table)
+static void ask_launcher(struct supervisor *s)
 {
-    const struct keeper_profiles body = { .table = table };
+    struct reload *r = s->plan->reload;
+    const struct keeper_profiles body = { .table = reload_asked(r) };
 
-    link_post(s->launcher.control, keeper_request_spec(KEEPER_PROFILES), PROFILES_REQUEST, 0, &body,
-              NULL, 0);
+    if (s->launcher.control == NULL) {
+        reload_unanswered(r, "there is no launcher at this moment; ask again");
+        return;
+    }
+    link_post(s->launcher.control, keeper_request_spec(KEEPER_PROFILES), KEEP_REQUEST + r->question,
+              0, &body, NULL, 0);
 }
 
 static void go_on(struct supervisor *s, enum reload_next next)
 {
     if (next == RELOAD_PUBLISHED)
         launcherproc_signal(&s->launcher, SIGHUP); /* it passes the word on to the gateway */
-    if (next == RELOAD_ASK && s->launcher.control != NULL)
-        post_profiles(s, reload_asked(s->plan->reload));
     else if (next == RELOAD_ASK)
-        reload_answered(s->plan->reload, "there is no launcher at this moment; ask again");
+        ask_launcher(s);
+    else if (next == RELOAD_RESTART)
+        launcherproc_signal(&s->launcher, SIGTERM);
 }
 
 /* refusal: NULL when it has taken the table. */
-static void told_profiles(struct supervisor *s, const char *refusal)
+static void told_profiles(struct supervisor *s, uint64_t request, const char *refusal)
 {
-    const int asked = s->plan->reload->asking;
-    enum reload_next next = reload_answered(s->plan->reload, refusal);
-
-    if (asked && refusal == NULL && next == RELOAD_NOTHING && s->launcher.control != NULL)
-        post_profiles(s, reload_table(s->plan->reload)); /* not published: back to the old one */
-    go_on(s, next);
+    if (request > KEEP_REQUEST)
+        go_on(s, reload_answered(s->plan->reload, request - KEEP_REQUEST, refusal));
 }
 
 /* Reaps everything: the launcher, and, as subreaper, what it left. A sandbox is
@@ -187,10 +188,10 @@ static void take_packet(struct supervisor *s, const struct link_packet *p)
     else if (p->head.verb == KEEPER_ENDED)
         s->launcher.ended_well = body.count.failed == 0;
     else if (p->head.verb == KEEPER_PROFILES)
-        told_profiles(s, NULL);
-    if (p->head.verb == KEEPER_ERROR && p->head.request == PROFILES_REQUEST) {
+        told_profiles(s, p->head.request, NULL);
+    if (p->head.verb == KEEPER_ERROR && p->head.request > KEEP_REQUEST) {
         autofree char *text = view_dup(body.error.text);
-        told_profiles(s, text);
+        told_profiles(s, p->head.request, text);
         return;
     }
     if (p->head.verb != KEEPER_ERROR || !s->keeping)

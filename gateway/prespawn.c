@@ -6,8 +6,7 @@
 
 enum { AT_A_TIME = 4, AGAIN_MS = 5000 };
 
-static const struct principal owner = { .name = PRINCIPAL_DEFAULT,
-                                        .profiles = PRINCIPAL_ALL_PROFILES };
+static const struct principal owner = { .name = PRINCIPAL_DEFAULT, .profiles_all = 1 };
 
 static void again(void *arg)
 {

@@ -283,6 +283,15 @@ enum {
     AFTER_STOP_MS = 10000,
 };
 
+static void put_off(uint64_t *at_ms, uint64_t lost, uint64_t now)
+{
+    if (*at_ms == 0) /* never */
+        return;
+    *at_ms += lost;
+    if (*at_ms < now + AFTER_STOP_MS)
+        *at_ms = now + AFTER_STOP_MS;
+}
+
 /* Who was stopped with its gateway (a paused container), or was held up, finds deadlines passed that the
  * gateway had no chance to move on, or whose new time lies in the socket unread. So lost time does not
  * count, neither for the gateway nor for kernels that start, and the gateway has some seconds to speak.
@@ -301,11 +310,10 @@ static void forgive(struct launcher *l, uint64_t now)
 
         for (unsigned k = 0; s != NULL && k < LAUNCH_KERNELS_MAX; k++)
             s->kernels[k].start_by_ms += lost; /* of those on their way */
-        if (s == NULL || s->deadline_ms == 0)
+        if (s == NULL)
             continue;
-        s->deadline_ms += lost;
-        if (s->deadline_ms < now + AFTER_STOP_MS)
-            s->deadline_ms = now + AFTER_STOP_MS;
+        put_off(&s->deadline_ms, lost, now);
+        put_off(&s->life_end_ms, lost, now); /* else the next deadline were before the moved one */
     }
 }
 

@@ -6,6 +6,7 @@
 #include "err.h"
 #include "launcher.h"
 #include "log.h"
+#include "rlimits.h"
 #include "sandbox.h"
 
 /* The gateway ends sessions when their time is over, and tells their clients; this is for one that does not. */
@@ -55,6 +56,29 @@ static int data_bits(const struct profile *p, struct sandbox_host *host, uint32_
     return 0;
 }
 
+/* As launcher_setup.c does for "default": a limit that may not be raised is told now, and not at some session. */
+static int check_file_size(const struct profile *p, const struct launcher_config *c, struct err *e)
+{
+    const struct launch_limits *l = &p->limits;
+    const int in_memory = p->home == PROFILE_HOME_TMPFS || !c->disk_homes;
+    const struct {
+        const char *field, *what;
+        uint64_t bytes;
+    } files[] = {
+        { "disk_mb", "a home of a session", in_memory ? l->home_bytes : sandbox_home_size(l) },
+        { "tmp_mb", "/tmp of a session", l->tmp_bytes },
+        { "shm_mb", "/dev/shm of a session", l->shm_bytes },
+    };
+
+    for (unsigned i = 0; i < sizeof files / sizeof *files; i++) {
+        int rc = rlimits_check_file_size(files[i].bytes, files[i].what, e);
+
+        if (rc < 0)
+            return err_wrap(e, "profiles.%s.limits.%s", p->name, files[i].field), rc;
+    }
+    return 0;
+}
+
 int policy_read(struct view table, const struct launcher_config *c, struct sandbox_host *host,
                 hostwall_set missing, struct profiles **ret, struct err *e)
 {
@@ -71,6 +95,8 @@ int policy_read(struct view table, const struct launcher_config *c, struct sandb
         if (rc == 0 && p->home == PROFILE_HOME_DISK && !c->disk_homes)
             rc = err_set(e, ENOTSUP, "profiles.%s.home: no home can lie on this host's disk",
                          p->name);
+        if (rc == 0)
+            rc = check_file_size(p, c, e);
     }
     if (rc == 0)
         *ret = take_ptr(t);

@@ -91,18 +91,26 @@ static int begin_part(struct zmtpcount *z, const struct zmtpcount_limits *l, uin
     return 1;
 }
 
+/* Whatever the library takes for its handshake, or for an identity, must be none of a message here:
+ * it looks at neither flag, and a frame that one of the two counts alone shifts the numbers of all
+ * that follow. */
 static int begin_frame(struct zmtpcount *z, const struct zmtpcount_limits *l,
                        const struct zmtpcount_ops *ops, void *arg)
 {
     uint64_t n = size_of(z);
 
     z->flags = z->head[0];
-    if (z->flags & COMMAND) {
-        if (n == 0 || n > ZMTPCOUNT_COMMAND_MAX || z->flags & MORE)
-            return fail(z, "it sent a command of ZMTP that is none");
-    } else if (z->identity) {
+    if (z->identity) {
+        if (z->flags & (COMMAND | MORE))
+            return fail(z, "it sent no identity where one has to be");
         if (n > IDENTITY_MAX)
             return fail(z, "it sent an identity longer than any may be");
+    } else if (z->flags & COMMAND) {
+        if (n == 0 || n > ZMTPCOUNT_COMMAND_MAX || z->flags & MORE)
+            return fail(z, "it sent a command of ZMTP that is none");
+        z->shaken = 1;
+    } else if (!z->shaken && z->version != ZMTP_2) {
+        return fail(z, "it sent a message before the handshake");
     } else if (!begin_part(z, l, n, ops, arg)) {
         return 0;
     }

@@ -34,6 +34,7 @@ struct zmtpcount {
     uint8_t head_n;
     uint8_t in_message; /* a part with more to come went by */
     uint8_t identity;   /* ZMTP 2.0: the first frame is none of a message */
+    uint8_t shaken;     /* a command, which begins the handshake, went by */
     uint32_t greeted;   /* bytes of the greeting */
     uint32_t parts;
     uint64_t left;  /* of the frame */

@@ -342,7 +342,7 @@ static int check_origin(const struct auth *a, const struct http_head *head,
 int auth_check(const struct auth *a, const struct http_head *head, const struct arrival *from,
                int websocket, int open, struct principal *ret, struct proof *proof, struct err *e)
 {
-    *ret = (struct principal){ .name = PRINCIPAL_DEFAULT, .profiles = PRINCIPAL_ALL_PROFILES };
+    *ret = (struct principal){ .name = PRINCIPAL_DEFAULT, .profiles_all = 1 };
     *proof = (struct proof){ .kind = PROOF_NONE };
     if (a->open && !host_allowed(a, from)) {
         err_set(e, EPERM, "this name of the server is not allowed (Host)");

@@ -146,15 +146,14 @@ static int may_name(const struct sessions *s, const struct principal *p, const c
 {
     const struct profile *found = profiles_find(s->profiles, view_cstr(name));
     const int is_default = strcmp(name, PROFILE_DEFAULT) == 0;
-    const int all = p->profiles == PRINCIPAL_ALL_PROFILES;
 
     if (strcmp(name, p->profile[0] != '\0' ? p->profile : PROFILE_DEFAULT) == 0)
         return 0;
-    if (p->profiles != 0 && !all && p->profiles_version != s->profiles_version)
+    if (p->profiles != 0 && p->profiles_version != s->profiles_version)
         return err_set(e, EAGAIN, "profile: the settings have just changed, ask again");
-    if (all && found == NULL && !is_default)
+    if (p->profiles_all && found == NULL && !is_default)
         return err_set(e, EINVAL, "profile: there is no profile '%.40s'", name);
-    if (all || (is_default && p->default_too) ||
+    if (p->profiles_all || (is_default && p->default_too) ||
         (found != NULL && (p->profiles >> (found - s->profiles->at) & 1) != 0))
         return 0;
     return err_set(e, HC_EDENIED, "profile: '%.40s' is not one of yours", name);

@@ -32,13 +32,13 @@ struct principal {
     /* Those that a request may name beside that one: bits in the order of a table of profiles, and
      * which version of it. */
     uint32_t profiles;
-    int default_too; /* 1: it may name "default" too */
+    int profiles_all; /* 1: it may name all, of whatever table, and "default" */
+    int default_too;  /* 1: it may name "default" too */
     uint64_t profiles_version;
 };
 
 /* With one token there is one principal. */
-#define PRINCIPAL_DEFAULT      "default"
-#define PRINCIPAL_ALL_PROFILES UINT32_MAX /* of whatever table */
+#define PRINCIPAL_DEFAULT "default"
 
 /* 1..63 letters, digits, '.', '_', '-', '@', '+', the first one a letter or digit. */
 int principal_name_valid(const char *name, size_t n);

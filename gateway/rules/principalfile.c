@@ -150,7 +150,7 @@ static int read_profiles(struct record *r, const char *field, const json_t *v, s
 
     r->principal.profiles_version = r->maxima != NULL ? r->maxima->profiles_version : 0;
     if (all != NULL && strcmp(all, "*") == 0) {
-        r->principal.profiles = PRINCIPAL_ALL_PROFILES;
+        r->principal.profiles_all = 1;
         return 0;
     }
     if (!json_is_array(v) || json_array_size(v) > PROFILES_MAX + 1)

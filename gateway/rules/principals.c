@@ -119,7 +119,7 @@ int principals_digest(struct view token, uint8_t out[PRINCIPAL_DIGEST])
 
 int principals_add_token(struct principals *t, const char *name, struct view token, struct err *e)
 {
-    struct principal p = { .role = ROLE_FULL, .profiles = PRINCIPAL_ALL_PROFILES };
+    struct principal p = { .role = ROLE_FULL, .profiles_all = 1 };
     uint8_t digest[1][PRINCIPAL_DIGEST];
 
     check(principal_name_valid(name, strlen(name)));

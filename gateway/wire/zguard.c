@@ -25,7 +25,6 @@ static struct {
     pthread_mutex_t lock;
     struct zguard list; /* ring head; made by the first of them */
     struct zguard_pool pool;
-    size_t all_max; /* of tests */
     unsigned long long ids;
     unsigned waiting;
     int notices;
@@ -55,54 +54,79 @@ static uint64_t now_ms(void)
 
 size_t zguard_all_max(void)
 {
+    const uint64_t usual = 1ULL << 30, most = 4ULL << 30;
     struct rlimit r;
-    uint64_t most = 1ULL << 30;
 
-    if (all.all_max != 0)
-        return all.all_max;
-    if (getrlimit(RLIMIT_DATA, &r) == 0 && r.rlim_cur < most * 4)
-        most = r.rlim_cur;
-    return (size_t)(most / 4);
+    if (getrlimit(RLIMIT_DATA, &r) < 0 || r.rlim_cur == RLIM_INFINITY)
+        return (size_t)(usual / 4);
+    return (size_t)((r.rlim_cur < most ? r.rlim_cur : most) / 4);
 }
 
 void zguard_set_all_max(size_t bytes)
 {
-    all.all_max = bytes;
+    lock();
+    all.pool.max = bytes;
+    unlock();
 }
 
 /* 1: the next part of g's message, too, may be held. Whose message goes beyond takes what it
  * has there already along. */
-static int fits(struct zguard_pool *p, const struct zguard *g, size_t cost)
+static int fits(const struct zguard_pool *p, const struct zguard *g, size_t cost)
 {
     return p->over == g ? g->numbers_in == p->over_number || p->held + cost <= p->max
                         : p->held + cost <= p->max || p->over == NULL;
 }
 
-static void hold(struct zguard_pool *p, struct zguard *g, size_t cost)
+/* `share` is g's part of p->held, so that whatever is taken from that was put there by g. */
+static size_t take_share(struct zguard_pool *p, size_t *share, size_t cost)
+{
+    const size_t taken = cost < *share ? cost : *share;
+
+    *share -= taken;
+    p->held -= taken;
+    return taken;
+}
+
+static void hold(struct zguard_pool *p, struct zguard *g, size_t *share, size_t cost)
 {
     int beyond = p->over == g && p->over_number == g->numbers_in;
 
     if (!beyond && p->over == NULL && p->held + cost > p->max) {
         p->over = g;
         p->over_number = g->numbers_in;
-        p->held -= g->partial;
-        p->beyond = g->partial;
+        p->beyond = take_share(p, share, g->partial);
         beyond = 1;
     }
     *(beyond ? &p->beyond : &p->held) += cost;
+    *share += beyond ? 0 : cost;
 }
 
-/* 1: who waits may look again. */
-static int let_go(struct zguard_pool *p, const struct zguard *g, uint64_t number, size_t cost)
+/* 1: who waits may look again. A message behind the one beyond says that that one has gone, too. */
+static int let_go(struct zguard_pool *p, const struct zguard *g, size_t *share, uint64_t number,
+                  size_t cost)
 {
-    if (p->over == g && p->over_number == number) {
+    const int over = p->over == g && number >= p->over_number;
+    const size_t before = p->held;
+
+    if (!over || number > p->over_number)
+        (void)take_share(p, share, cost);
+    if (over) {
         p->over = NULL;
         p->beyond = 0;
-        return 1;
     }
-    size_t before = p->held;
-    p->held -= cost < before ? cost : before;
-    return before > p->max / 2 && p->held <= p->max / 2;
+    return over || (before > p->max / 2 && p->held <= p->max / 2);
+}
+
+/* All that g has. 1: that was something. */
+static int leave(struct zguard_pool *p, const struct zguard *g, size_t *share)
+{
+    int over = p->over == g;
+
+    if (over) {
+        p->over = NULL;
+        p->beyond = 0;
+    }
+    return take_share(p, share, *share) > 0 || over;
 }
 
 /* ---- waiting ---- */
@@ -140,10 +164,9 @@ static void wake(const struct zguard_kernel *k)
 
 static void give_back(struct zguard *g, uint64_t number, size_t cost)
 {
-    int mine = let_go(&g->kernel->pool, g, number, cost);
+    int mine = let_go(&g->kernel->pool, g, &g->in_kernel, number, cost);
 
-    g->held -= cost < g->held ? cost : g->held;
-    if (let_go(&all.pool, g, number, cost))
+    if (let_go(&all.pool, g, &g->in_all, number, cost))
         wake(NULL);
     else if (mine)
         wake(g->kernel);
@@ -162,24 +185,31 @@ static void set_fault(struct zguard *g, const char *why)
 
 /* ---- what arrives ---- */
 
+static int may_take(const struct zguard *g, size_t cost)
+{
+    const struct zguard_pool *k = &g->kernel->pool;
+
+    return fits(k, g, cost) &&
+           (k->held + k->beyond + cost <= ZGUARD_FREE || fits(&all.pool, g, cost));
+}
+
 static int on_part(void *arg, uint64_t part, int first)
 {
     struct zguard *g = arg;
-    struct zguard_kernel *k = g->kernel;
     size_t cost = (size_t)part + ZGUARD_PART_COST;
 
     lock();
-    if (first)
+    /* The loop may have closed it since is_over() was asked: what it had was given back, and what it
+     * took now nobody would give back. */
+    const int over = g->closed || g->fault != NULL;
+    if (first && !over)
         g->partial_since_ms = now_ms();
-    all.pool.max = zguard_all_max();
-    size_t has = k->pool.held + k->pool.beyond;
-    int yes = fits(&k->pool, g, cost) && (has + cost <= ZGUARD_FREE || fits(&all.pool, g, cost));
+    const int yes = !over && may_take(g, cost);
     if (yes) {
-        hold(&k->pool, g, cost);
-        hold(&all.pool, g, cost);
-        g->held += cost;
+        hold(&g->kernel->pool, g, &g->in_kernel, cost);
+        hold(&all.pool, g, &g->in_all, cost);
         g->partial += cost;
-    } else {
+    } else if (!over) {
         set_waiting(g, 1);
     }
     unlock();
@@ -320,6 +350,8 @@ struct zguard *zguard_open(struct zguard_kernel *k, const char *path,
     snprintf(g->path, sizeof g->path, "%s", path);
     lock();
     k->refs++;
+    if (all.pool.max == 0)
+        all.pool.max = zguard_all_max();
     if (all.list.next == NULL)
         all.list.next = all.list.prev = &all.list;
     g->id = ++all.ids;
@@ -331,20 +363,6 @@ struct zguard *zguard_open(struct zguard_kernel *k, const char *path,
     return g;
 }
 
-/* All that g has in a pool. */
-static int leave(struct zguard_pool *p, const struct zguard *g)
-{
-    size_t rest = g->held;
-
-    if (p->over == g) {
-        rest -= p->beyond;
-        p->beyond = 0;
-        p->over = NULL;
-    }
-    p->held -= rest;
-    return g->held > 0;
-}
-
 struct zguard *zguard_close(struct zguard *g)
 {
     if (g == NULL)
@@ -352,8 +370,8 @@ struct zguard *zguard_close(struct zguard *g)
     lock();
     set_waiting(g, 0); /* libzmq finds out that nobody wants more */
     g->closed = 1;
-    int moved = leave(&g->kernel->pool, g) | leave(&all.pool, g);
-    g->held = g->partial = 0;
+    int moved = leave(&g->kernel->pool, g, &g->in_kernel) | leave(&all.pool, g, &g->in_all);
+    g->partial = 0;
     if (moved)
         wake(NULL);
     unref(g);
@@ -471,11 +489,21 @@ void zguard_notices_taken(void)
     (void)n;
 }
 
+/* What g has begun keeps others waiting: it is what goes beyond, or one of those that take the room.
+ * Within what each kernel has anyway nobody is kept waiting. */
+static int is_in_the_way(const struct zguard *g)
+{
+    const struct zguard_pool *k = &g->kernel->pool;
+
+    return g->partial > 0 &&
+           (all.pool.over == g || k->over == g || k->held + k->beyond > ZGUARD_FREE);
+}
+
 /* Who waits is held up by others, but for the one whose message is beyond the limit of all: the
  * others wait for that. */
 static int is_stalled(const struct zguard *g, uint64_t now, uint64_t stall_ms)
 {
-    return g->fd >= 0 && g->partial > ZGUARD_FREE && (!g->waits || all.pool.over == g) &&
+    return g->fd >= 0 && is_in_the_way(g) && (!g->waits || all.pool.over == g) &&
            now - g->partial_since_ms >= stall_ms;
 }
 

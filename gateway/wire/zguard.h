@@ -32,7 +32,8 @@ enum {
 #define ZGUARD_FREE        (2ULL << 20)   /* each kernel has, whatever others hold */
 
 /* What all kernels may have together, and one message more: a quarter of the memory that the
- * process may have, or of 1 GiB where it has no limit. */
+ * process may have, at most of 4 GiB, or of 1 GiB where it has no limit. Looked at by the first
+ * connection. */
 size_t zguard_all_max(void);
 
 /* Readable after a connection was ended for what its kernel did; -errno. One for the process, made
@@ -61,6 +62,6 @@ struct zguard_use {
     int waits;
 };
 struct zguard_use zguard_use(const struct zguard *g); /* for tests */
-void zguard_set_all_max(size_t bytes);                /* for tests; 0: the rule again */
+void zguard_set_all_max(size_t bytes); /* for tests; 0: the rule, for who comes next */
 
 #endif

@@ -33,8 +33,8 @@ struct zguard {
     struct epoll_event event; /* what libzmq asked for */
     int waits, closed, told;
     const char *fault;
-    size_t held;                      /* of the messages that the loop did not read yet */
-    size_t partial;                   /* of the one under way, counted in held */
+    size_t in_kernel, in_all;         /* of its pools' held: what the loop did not read yet */
+    size_t partial;                   /* of the message under way, counted there */
     uint64_t partial_since_ms;        /* not while it waits */
     uint64_t numbers_in, numbers_out; /* messages that are whole, that the loop read */
 };

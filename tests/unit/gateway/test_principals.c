@@ -170,20 +170,21 @@ static void profiles_are_named_as_the_server_has_them(void **state)
         const char *fields, *word; /* word: of the error; NULL: taken */
         const char *profile;
         uint32_t bits;
-        int default_too;
+        int default_too, all;
     } rows[] = {
-        { "\"profile\": \"default\"", NULL, "", 0, 0 },
-        { "\"profile\": \"large\"", NULL, "large", 0, 0 },
-        { "\"profiles\": [\"large\", \"default\"]", NULL, "", 2, 1 },
-        { "\"profiles\": \"*\"", NULL, "", PRINCIPAL_ALL_PROFILES, 0 },
-        { "\"profiles\": []", NULL, "", 0, 0 },
-        { "\"profile\": \"larg\"", "field 'profile' has to be", "", 0, 0 },
-        { "\"profile\": 1", "field 'profile' has to be", "", 0, 0 },
-        { "\"profiles\": [\"small\", \"x\"]", "field 'profiles' has a name (number 2)", "", 0, 0 },
-        { "\"profiles\": [1]", "field 'profiles' has to be", "", 0, 0 },
-        { "\"profiles\": \"small\"", "field 'profiles' has to be", "", 0, 0 },
-        { "\"role\": \"proxy\", \"profile\": \"small\"", "field 'profile' is for the role", "", 0,
+        { "\"profile\": \"default\"", NULL, "", 0, 0, 0 },
+        { "\"profile\": \"large\"", NULL, "large", 0, 0, 0 },
+        { "\"profiles\": [\"large\", \"default\"]", NULL, "", 2, 1, 0 },
+        { "\"profiles\": \"*\"", NULL, "", 0, 0, 1 },
+        { "\"profiles\": []", NULL, "", 0, 0, 0 },
+        { "\"profile\": \"larg\"", "field 'profile' has to be", "", 0, 0, 0 },
+        { "\"profile\": 1", "field 'profile' has to be", "", 0, 0, 0 },
+        { "\"profiles\": [\"small\", \"x\"]", "field 'profiles' has a name (number 2)", "", 0, 0,
           0 },
+        { "\"profiles\": [1]", "field 'profiles' has to be", "", 0, 0, 0 },
+        { "\"profiles\": \"small\"", "field 'profiles' has to be", "", 0, 0, 0 },
+        { "\"role\": \"proxy\", \"profile\": \"small\"", "field 'profile' is for the role", "", 0,
+          0, 0 },
     };
 
     (void)state;
@@ -203,11 +204,39 @@ static void profiles_are_named_as_the_server_has_them(void **state)
             assert_string_equal(p->profile, rows[i].profile);
             assert_int_equal(p->profiles, rows[i].bits);
             assert_int_equal(p->default_too, rows[i].default_too);
+            assert_int_equal(p->profiles_all, rows[i].all);
             if (strstr(rows[i].fields, "profiles") != NULL)
                 assert_int_equal(p->profiles_version, 7);
         }
         principals_free(t);
     }
+}
+
+/* A table may change, and who was given each of the old one was not given those of the new one. */
+static void each_of_the_most_profiles_is_not_all(void **state)
+{
+    struct profiles table = { .count = PROFILES_MAX };
+    const struct principals_maxima has = { .profiles = &table, .profiles_version = 7 };
+    struct principals *t = principals_new();
+    struct err e = { 0 };
+    char line[1024] = "{\"name\": \"a\", \"sha256\": [], \"profiles\": [";
+
+    (void)state;
+    for (unsigned i = 0; i < PROFILES_MAX; i++) {
+        size_t n = strlen(line);
+
+        snprintf(table.at[i].name, sizeof table.at[i].name, "p%u", i);
+        snprintf(line + n, sizeof line - n, "%s\"p%u\"", i > 0 ? ", " : "", i);
+    }
+    strcat(line, "]}");
+    if (principals_parse(t, view_cstr(line), &has, &e) != 0)
+        fail_msg("%s", e.msg);
+    const struct principal *p = principals_by_name(t, "a", NOW);
+    assert_int_equal(p->profiles, UINT32_MAX);
+    assert_int_equal(p->profiles_all, 0);
+    assert_int_equal(p->default_too, 0);
+    assert_int_equal(p->profiles_version, 7);
+    principals_free(t);
 }
 
 static void data_directories_are_named_as_the_server_has_them(void **state)
@@ -388,6 +417,7 @@ int main(void)
         cmocka_unit_test(each_mistake_is_told_with_line_and_field_and_no_value),
         cmocka_unit_test(data_directories_are_named_as_the_server_has_them),
         cmocka_unit_test(profiles_are_named_as_the_server_has_them),
+        cmocka_unit_test(each_of_the_most_profiles_is_not_all),
         cmocka_unit_test(a_cut_line_is_never_half_a_principal),
         cmocka_unit_test(a_nul_and_a_missing_end_of_line_are_seen),
         cmocka_unit_test(too_many_principals_are_refused),

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -17,6 +20,7 @@
 #include "deferred.h"
 #include "err.h"
 #include "loop.h"
+#include "zguard_own.h"
 #include "zsocket_own.h"
 
 enum { PEERS = 4, MIB = 1 << 20 };
@@ -323,6 +327,255 @@ static void a_message_that_does_not_end_goes_when_others_wait_for_its_room(void 
     free(body);
 }
 
+/* ---- without the library: what it would read, byte by byte ---- */
+
+static const char greeting_3[64] = "\xff\0\0\0\0\0\0\0\1\x7f\3\1NULL";
+static const char ready_3[] = "\4\x19\5READY\x0bSocket-Type\0\0\0\3PUB";
+
+struct wire {
+    struct zguard_kernel *kernel;
+    struct zguard *guard;
+    int kernels_end, ours;
+    pthread_t reader;
+    _Atomic pid_t reader_id;
+    long got;
+};
+
+static void wire_open(struct wire *w)
+{
+    char endpoint[ZGUARD_ENDPOINT];
+    int fds[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    *w = (struct wire){ .kernel = zguard_kernel_new(), .kernels_end = fds[0], .ours = fds[1] };
+    w->guard = zguard_open(w->kernel, "/nowhere", endpoint);
+    zguard_connected(w->guard, w->ours);
+}
+
+/* As libzmq: it goes when its socket is closed, after the guard has. */
+static void wire_close(struct wire *w)
+{
+    w->guard = zguard_close(w->guard);
+    zguard_disconnected(zguard_find(w->ours), w->ours);
+    close(w->kernels_end);
+    syscall(SYS_close, w->ours);
+    w->kernel = zguard_kernel_drop(w->kernel);
+}
+
+/* Of what has arrived; bodies that are only announced are not there. */
+static long wire_say(struct wire *w, const void *bytes, size_t n)
+{
+    char read[256];
+
+    assert_int_equal(send(w->kernels_end, bytes, n, MSG_NOSIGNAL), (ssize_t)n);
+    return zguard_receive(w->guard, w->ours, read, sizeof read, 0);
+}
+
+static void wire_greet(struct wire *w)
+{
+    wire_open(w);
+    assert_int_equal(wire_say(w, greeting_3, sizeof greeting_3), sizeof greeting_3);
+    assert_int_equal(wire_say(w, ready_3, sizeof ready_3 - 1), sizeof ready_3 - 1);
+}
+
+static long wire_announce(struct wire *w, uint8_t flags, uint64_t n)
+{
+    uint8_t head[9] = { flags | 2 };
+
+    for (unsigned i = 0; i < 8; i++)
+        head[1 + i] = (uint8_t)(n >> (56 - 8 * i));
+    return wire_say(w, head, sizeof head);
+}
+
+/* The library would not count the first, and take the second for no message. */
+static void frames_that_only_one_side_counts_end_the_connection(void **state)
+{
+    static const char greeting_2[] = "\xff\0\0\0\0\0\0\0\1\x7f\1\6";
+    struct wire w;
+
+    (void)state;
+    wire_open(&w);
+    assert_int_equal(wire_say(&w, greeting_3, sizeof greeting_3), sizeof greeting_3);
+    char plain[sizeof ready_3];
+    memcpy(plain, ready_3, sizeof ready_3);
+    plain[0] = 0;
+    assert_int_equal(wire_say(&w, plain, sizeof plain - 1), -1);
+    assert_non_null(strstr(zguard_fault(w.guard), "before the handshake"));
+    assert_int_equal(zguard_use(w.guard).all, 0);
+    wire_close(&w);
+    wire_open(&w);
+    assert_int_equal(wire_say(&w, greeting_2, 12), 12);
+    assert_int_equal(wire_say(&w, "\4\5\4PING", 7), -1);
+    assert_non_null(strstr(zguard_fault(w.guard), "identity"));
+    wire_close(&w);
+}
+
+/* Should the numbers ever be apart: then the room may be counted too low for a moment, but is never lost. */
+static void room_is_never_lost_whatever_the_numbers_say(void **state)
+{
+    struct wire a, b;
+
+    (void)state;
+    zguard_set_all_max(MIB);
+    wire_greet(&a);
+    wire_greet(&b);
+    zguard_give(a.guard, 0); /* a message that nobody counted: the loop's numbers lead by one */
+    assert_int_equal(wire_announce(&a, 1, 3 * MIB), 9); /* beyond */
+    zguard_give(a.guard, 3 * MIB + 128);
+    assert_int_equal(zguard_use(b.guard).all, 0);
+    assert_int_equal(wire_announce(&b, 0, 4 * MIB), 9); /* another one may go beyond */
+    assert_int_equal(zguard_use(b.guard).all, 4 * MIB + 128);
+    a.guard = zguard_close(a.guard);
+    assert_int_equal(zguard_use(b.guard).all, 4 * MIB + 128);
+    zguard_disconnected(zguard_find(a.ours), a.ours);
+    close(a.kernels_end);
+    syscall(SYS_close, a.ours);
+    a.kernel = zguard_kernel_drop(a.kernel);
+    zguard_give(b.guard, 4 * MIB + 128);
+    zguard_give(b.guard, 4 * MIB + 128); /* twice */
+    wire_greet(&a);
+    assert_int_equal(zguard_use(a.guard).all, 0);
+    assert_int_equal(wire_announce(&a, 0, 3 * MIB), 9);
+    assert_int_equal(zguard_use(a.guard).all, 3 * MIB + 128);
+    wire_close(&b);
+    wire_close(&a);
+}
+
+static void the_loop_may_give_back_a_message_beyond_before_it_is_closed(void **state)
+{
+    struct wire a, b;
+
+    (void)state;
+    zguard_set_all_max(MIB);
+    wire_greet(&a);
+    wire_greet(&b);
+    assert_int_equal(wire_announce(&a, 1, 3 * MIB), 9);
+    assert_int_equal(wire_say(&b, "\0\1x", 3), 3);
+    zguard_give(a.guard, 0);
+    zguard_give(a.guard, 3 * MIB + 128); /* the whole, by a number behind it */
+    wire_close(&a);
+    assert_int_equal(zguard_use(b.guard).all, 129);
+    wire_close(&b);
+}
+
+static void *receive_one(void *arg)
+{
+    struct wire *w = arg;
+    char read[16];
+
+    w->reader_id = (pid_t)syscall(SYS_gettid);
+    w->got = zguard_receive(w->guard, w->ours, read, sizeof read, 0);
+    return NULL;
+}
+
+/* Until the other thread waits for bytes, in the middle of zguard_receive(). */
+static void await_reader(struct wire *w)
+{
+    char path[64], text[64] = "";
+
+    for (unsigned i = 0; atoi(text) != SYS_recvfrom; i++) {
+        assert_true(i < 60000);
+        usleep(1000);
+        snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)w->reader_id);
+        autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+        text[n > 0 ? n : 0] = '\0';
+    }
+}
+
+static void who_is_closed_while_it_is_read_takes_no_room(void **state)
+{
+    struct wire w, other;
+
+    (void)state;
+    wire_greet(&other);
+    wire_greet(&w);
+    struct zguard *guard = w.guard;
+    assert_int_equal(pthread_create(&w.reader, NULL, receive_one, &w), 0);
+    await_reader(&w);
+    (void)zguard_close(guard); /* the table has it still */
+    assert_int_equal(send(w.kernels_end, "\0\5", 2, MSG_NOSIGNAL), 2);
+    assert_int_equal(pthread_join(w.reader, NULL), 0);
+    assert_int_equal(zguard_use(other.guard).all, 0);
+    assert_false(zguard_use(guard).waits);
+    assert_int_equal(zguard_receive(guard, w.ours, &w.got, 1, 0), -1);
+    w.guard = NULL;
+    wire_close(&w);
+    assert_int_equal(zguard_use(other.guard).all, 0);
+    wire_close(&other);
+}
+
+/* Its first part lies in what every kernel has anyway, and yet it is what goes beyond: nobody else may. */
+static void a_small_message_beyond_goes_too_when_it_does_not_end(void **state)
+{
+    struct wire full, small, waits;
+
+    (void)state;
+    zguard_set_all_max(2 * MIB);
+    wire_greet(&full);
+    wire_greet(&small);
+    wire_greet(&waits);
+    assert_int_equal(wire_announce(&full, 0, 2 * MIB - 128), 9);
+    assert_int_equal(wire_say(&small, "\1\1x", 3), 3);
+    assert_int_equal(wire_announce(&waits, 0, 3 * MIB), 8);
+    assert_int_equal(wire_say(&waits, "x", 1), -1);
+    assert_true(zguard_use(waits.guard).waits);
+    zguard_end_stalled(0);
+    assert_non_null(strstr(zguard_fault(small.guard), "did not end"));
+    assert_null(zguard_fault(waits.guard));
+    wire_close(&small);
+    assert_false(zguard_use(waits.guard).waits);
+    wire_close(&full);
+    wire_close(&waits);
+}
+
+static void small_messages_in_nobodys_way_may_take_their_time(void **state)
+{
+    struct wire over, small, waits;
+
+    (void)state;
+    zguard_set_all_max(2 * MIB);
+    wire_greet(&over);
+    wire_greet(&small);
+    wire_greet(&waits);
+    assert_int_equal(wire_say(&small, "\1\1x", 3), 3);
+    assert_int_equal(wire_announce(&over, 0, 3 * MIB), 9);
+    assert_int_equal(wire_announce(&waits, 0, 3 * MIB), 8);
+    assert_true(zguard_use(waits.guard).waits);
+    zguard_end_stalled(0);
+    assert_null(zguard_fault(small.guard));
+    assert_non_null(zguard_fault(over.guard));
+    wire_close(&over);
+    wire_close(&small);
+    wire_close(&waits);
+}
+
+static void all_kernels_have_a_quarter_of_the_memory(void **state)
+{
+    const uint64_t gib = 1ULL << 30;
+    const struct {
+        rlim_t limit;
+        size_t want;
+    } rows[] = {
+        { RLIM_INFINITY, gib / 4 }, { gib, gib / 4 }, { 3 * gib, 3 * gib / 4 },
+        { 4 * gib - 1, gib - 1 },   { 4 * gib, gib }, { 8 * gib, gib },
+        { RLIM_INFINITY - 1, gib }, /* a limit, though a silly one */
+    };
+    struct rlimit before, r;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        r = (struct rlimit){ rows[i].limit, before.rlim_max };
+        if (rows[i].limit > before.rlim_max)
+            continue;
+        assert_int_equal(setrlimit(RLIMIT_DATA, &r), 0);
+        size_t got = zguard_all_max();
+        assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+        assert_int_equal(got, rows[i].want);
+    }
+}
+
 /* ---- whose turn it is ---- */
 
 enum { TURN = 64 }; /* zsocket_read.c: messages of one kernel */
@@ -396,6 +649,13 @@ int main(void)
         TEST(all_sockets_of_a_kernel_have_one_turn_together),
         TEST(who_uses_up_its_turns_comes_after_the_others),
         TEST(a_message_that_does_not_end_goes_when_others_wait_for_its_room),
+        TEST(frames_that_only_one_side_counts_end_the_connection),
+        TEST(room_is_never_lost_whatever_the_numbers_say),
+        TEST(the_loop_may_give_back_a_message_beyond_before_it_is_closed),
+        TEST(who_is_closed_while_it_is_read_takes_no_room),
+        TEST(a_small_message_beyond_goes_too_when_it_does_not_end),
+        TEST(small_messages_in_nobodys_way_may_take_their_time),
+        TEST(all_kernels_have_a_quarter_of_the_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

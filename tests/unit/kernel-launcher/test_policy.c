@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -169,6 +170,89 @@ static void what_the_host_has_not_is_refused_by_profile_and_field(void **state)
     assert_not_taken(w, &p, "profiles.strict.data: there is no data directory 'elsewhere'");
 }
 
+/* Until the end of the call the process may write no larger files. */
+static int take_under(struct world *w, const struct profile *p, rlim_t file_bytes, struct err *e)
+{
+    struct rlimit before, r;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    r = (struct rlimit){ file_bytes, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
+    int rc = take(w, p, e);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    return rc;
+}
+
+static void a_limit_of_file_sizes_is_told_by_profile_and_field(void **state)
+{
+    struct world *w = *state;
+    static const char *const words[] = {
+        "profiles.other.limits.disk_mb: the limit of file sizes",
+        "profiles.other.limits.tmp_mb: the limit of file sizes",
+        "profiles.other.limits.shm_mb: the limit of file sizes",
+    };
+
+    take_small(w);
+    for (unsigned i = 0; i < 3; i++) {
+        struct profile p = small_profile();
+        uint64_t *const fields[][2] = {
+            { &p.limits.home_bytes, &p.maxima.home_bytes },
+            { &p.limits.tmp_bytes, &p.maxima.tmp_bytes },
+            { &p.limits.shm_bytes, &p.maxima.shm_bytes },
+        };
+        struct err e = { 0 };
+
+        snprintf(p.name, sizeof p.name, "other");
+        *fields[i][0] = *fields[i][1] = 5 * MIB;
+        assert_int_equal(take_under(w, &p, 4 * MIB, &e), -EFBIG);
+        if (strstr(e.msg, words[i]) == NULL)
+            fail_msg("%s", e.msg);
+        assert_non_null(
+            profiles_find(w->launcher.profiles, view_cstr("small"))); /* the old table */
+        assert_null(profiles_find(w->launcher.profiles, view_cstr("other")));
+    }
+    const struct profile fits = small_profile();
+    struct err e = { 0 };
+    assert_int_equal(take_under(w, &fits, 4 * MIB, &e), 0);
+}
+
+/* The session's end moves along, or the gateway's next word would bring the deadline back. */
+static void time_that_was_lost_does_not_count_for_a_lifetime(void **state)
+{
+    enum { LOST = 5000 };
+    struct world *w = *state;
+    const struct launch_create m = { .profile = VIEW_STR("small") };
+
+    take_small(w);
+    const uint64_t id = create(w, &m);
+    struct session *s = w->launcher.sessions.slot[0];
+    const uint64_t end = s->life_end_ms;
+    w->launcher.expected_ms = clock_ms() - LOST;
+    assert_int_equal(launcher_turn(&w->launcher, 0), 1);
+    assert_true(s->deadline_ms >= end + LOST);
+    assert_int_equal(s->life_end_ms, s->deadline_ms);
+    struct launch_deadline d = { .sandbox = id, .monotonic_ms = end + LOST };
+    world_call(w, LAUNCH_DEADLINE, &d, NULL, 0, &a);
+    assert_int_equal(s->deadline_ms, end + LOST);
+}
+
+/* Stopped for longer than the rest of its life: it has the same seconds as a deadline. */
+static void a_lifetime_that_passed_meanwhile_has_some_seconds_more(void **state)
+{
+    struct world *w = *state;
+    const struct launch_create m = { .profile = VIEW_STR("small") };
+
+    take_small(w);
+    create(w, &m);
+    struct session *s = w->launcher.sessions.slot[0];
+    const uint64_t now = clock_ms();
+    s->life_end_ms = s->deadline_ms = now - 4000;
+    w->launcher.expected_ms = now - 3000;
+    assert_int_equal(launcher_turn(&w->launcher, 0), 1);
+    assert_true(s->life_end_ms > now);
+    assert_int_equal(s->life_end_ms, s->deadline_ms);
+}
+
 static void a_data_directory_of_others_is_refused(void **state)
 {
     struct world *w = *state;
@@ -215,6 +299,9 @@ int main(void)
         T(a_kernelspec_that_the_profile_has_not_is_not_started),
         T(no_deadline_lies_behind_the_lifetime_of_the_profile),
         T(what_the_host_has_not_is_refused_by_profile_and_field),
+        T(a_limit_of_file_sizes_is_told_by_profile_and_field),
+        T(time_that_was_lost_does_not_count_for_a_lifetime),
+        T(a_lifetime_that_passed_meanwhile_has_some_seconds_more),
         T(a_data_directory_of_others_is_refused),
         T(the_list_tells_the_profile_and_another_table_changes_nothing_of_it),
     };

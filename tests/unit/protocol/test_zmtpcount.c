@@ -213,6 +213,44 @@ static void the_identity_of_an_old_peer_is_no_message(void **state)
     expect_fault(&s, "\2\0\0\0\0\0\0\1\0", 9, 8, "identity");
 }
 
+/* The library would take such a READY for its handshake, and no message of it would reach the reader. */
+static void no_message_comes_before_the_handshake(void **state)
+{
+    static const char plain[] = "\0\x19\5READY\x0bSocket-Type\0\0\0\3PUB";
+    static const char with_more[] = "\1\x19\5READY\x0bSocket-Type\0\0\0\3PUB";
+    const char *const bad[] = { plain, with_more };
+    char greeting[64] = GREETING_3;
+
+    (void)state;
+    for (unsigned minor = 0; minor < 2; minor++) {
+        for (unsigned i = 0; i < 2; i++) {
+            struct seen s = { .room = UINT64_MAX };
+
+            greeting[11] = (char)minor;
+            assert_int_equal(take(&s, greeting, 64), 64);
+            expect_fault(&s, bad[i], sizeof plain - 1, 1, "before the handshake");
+            assert_int_equal(s.parts + s.messages, 0);
+        }
+    }
+}
+
+/* The library would take the first frame for an identity, whatever its flags are, and the second for a
+ * message. */
+static void an_identity_is_one_frame_and_no_command(void **state)
+{
+    static const char greeting[12] = "\xff\0\0\0\0\0\0\0\1\x7f\1\6";
+    static const char *const bad[] = { "\4\5\4PING", "\1\3abc", "\5\3abc" };
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct seen s = { .room = UINT64_MAX };
+
+        assert_int_equal(take(&s, greeting, 12), 12);
+        expect_fault(&s, bad[i], strlen(bad[i]), 1, "identity");
+        assert_int_equal(s.parts + s.messages, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +263,8 @@ int main(void)
         cmocka_unit_test(commands_are_those_of_a_kernel),
         cmocka_unit_test(what_does_not_greet_is_refused),
         cmocka_unit_test(the_identity_of_an_old_peer_is_no_message),
+        cmocka_unit_test(no_message_comes_before_the_handshake),
+        cmocka_unit_test(an_identity_is_one_frame_and_no_command),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
