@@ -39,6 +39,7 @@ struct kernel *kernel_new(struct session *s, const char *id)
     k->interrupt = interrupt_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
+    k->sweep = (struct deferred_node){ .fn = seats_sweep_now, .arg = k };
     recipe_init(&k->recipe);
     activity_start(&k->activity, kernel_now(k));
     session_add_kernel(s, k);
@@ -80,6 +81,8 @@ void kernel_free(struct kernel *k)
     kernel_end_clients(k, CLIENT_SHUTDOWN, 1);
     kernel_disconnect(k);
     seats_end_all(k);
+    /* Clients that left asked for it. */
+    deferred_remove(sessions_deferred(k->all), DEFERRED_WORK, &k->sweep);
     k->note_timer = loop_timer_close(k->note_timer); /* ends of seats are news for it */
     closep(&k->recipe_fd);
     free_waiters(&k->started);

@@ -135,6 +135,7 @@ struct kernel {
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
     struct deferred_node reap;        /* frees the kernel outside of callbacks */
+    struct deferred_node sweep;       /* likewise seats: seats_sweep() */
     struct output_use late_output;    /* of no open request, since the last run began */
     uint64_t tasks_limit;             /* that refused new ones, */
     uint64_t tasks_refused_ms;        /* then; 0: never */
