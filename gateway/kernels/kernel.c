@@ -36,7 +36,6 @@ struct kernel *kernel_new(struct session *s, const char *id)
     const struct eventlog_readers readers = seats_readers(k);
     eventlog_set_readers(k->log, &readers);
     k->queries = queries_new();
-    k->interrupt = interrupt_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
     k->sweep = (struct deferred_node){ .fn = seats_sweep_now, .arg = k };
@@ -93,7 +92,6 @@ void kernel_free(struct kernel *k)
     k->log = eventlog_free(k->log);
     k->graves = graves_free(k->graves);
     k->queries = queries_free(k->queries);
-    k->interrupt = interrupt_free(k->interrupt);
     recipe_free(&k->recipe);
     kernel_asked_by(k, NULL);
     session_remove_kernel(k->session, k);

@@ -36,10 +36,15 @@ struct queries *queries_free(struct queries *q)
 {
     if (q == NULL)
         return NULL;
-    while (q->all.next != &q->all)
-        queries_remove(q, q->all.next);
+    queries_clear(q);
     free(q);
     return NULL;
+}
+
+void queries_clear(struct queries *q)
+{
+    while (q->all.next != &q->all)
+        queries_remove(q, q->all.next);
 }
 
 static struct query *oldest_forgettable(const struct queries *q, uint64_t seat)
@@ -286,6 +291,11 @@ void queries_mark_next(struct queries *q)
         if (!lanes[i].taken && lanes[i].first != NULL)
             lanes[i].first->is_next = 1;
     }
+}
+
+int query_may_run(const struct query *r)
+{
+    return r->busy || r->inherited || r->is_next;
 }
 
 uint64_t queries_next_number(const struct queries *q)

@@ -277,6 +277,47 @@ static void the_first_of_a_shell_may_run_unless_something_else_is_known_to(void 
     q = queries_free(q);
 }
 
+static void a_run_behind_another_one_is_not_what_a_signal_would_hit(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *first = add(q, 1, "a", "execute_request");
+    struct query *second = add(q, 2, "b", "execute_request");
+    struct query *comm = add(q, 1, "c", "comm_msg");
+    queries_mark_next(q);
+    assert_true(query_may_run(first) && !query_may_run(second));
+    comm->busy = 1; /* the callback of a widget */
+    queries_mark_next(q);
+    assert_true(!query_may_run(first) && !query_may_run(second));
+    first->busy = 1;
+    run_busy(&first->run);
+    queries_mark_next(q);
+    assert_true(query_may_run(first) && !query_may_run(second));
+    second->inherited = 1; /* nobody knows */
+    assert_true(query_may_run(second));
+    q = queries_free(q);
+}
+
+static void a_new_process_has_runs_of_new_numbers_that_nobody_interrupted(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    add(q, 1, "a", "execute_request");
+    struct query *old = add(q, 1, "b", "execute_request");
+    uint64_t number = old->number;
+    old->interrupt.stage = STAGE_HELD;
+    queries_clear(q);
+    assert_null(queries_first(q));
+    assert_int_equal(queries_runs(q), 0);
+    struct query *fresh = add(q, 1, "b", "execute_request");
+    assert_int_equal(fresh->number, number + 1);
+    assert_null(queries_by_number(q, number));
+    assert_false(interrupt_is_pending(&fresh->interrupt));
+    q = queries_free(q);
+}
+
 static void more_subshells_than_there_are_places_cost_only_themselves(void **state)
 {
     struct queries *q = queries_new();
@@ -395,6 +436,8 @@ int main(void)
         cmocka_unit_test(constant_ids_are_answered_oldest_first),
         cmocka_unit_test(a_finished_query_is_forgotten_and_its_run_counted_out_once),
         cmocka_unit_test(the_first_of_a_shell_may_run_unless_something_else_is_known_to),
+        cmocka_unit_test(a_run_behind_another_one_is_not_what_a_signal_would_hit),
+        cmocka_unit_test(a_new_process_has_runs_of_new_numbers_that_nobody_interrupted),
         cmocka_unit_test(more_subshells_than_there_are_places_cost_only_themselves),
         cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
         cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
