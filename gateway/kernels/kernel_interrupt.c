@@ -36,8 +36,10 @@ void kernel_send_interrupt(struct kernel *k)
  * a moment, and who interrupts does not mean them while there is a run. */
 static int works_besides(const struct kernel *k, int comms_only)
 {
+    uint64_t now = loop_now_ms(sessions_loop(k->all));
+
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (!q->is_run && q->channel == JMSG_SHELL && q->busy && !q->idle &&
+        if (!q->is_run && q->channel == JMSG_SHELL && query_works(q, now) &&
             q->subshell[0] == '\0' && (!comms_only || strncmp(q->type, "comm_", 5) == 0))
             return 1;
     }
@@ -64,7 +66,7 @@ static struct interrupt_moment moment_of(struct kernel *k, const struct query *t
     /* One that was taken over, with nothing noted, may do something that began just then. */
     m.works = works_besides(k, 0) || (k->adopted && (k->recipe.sockets_fd || k->adopted_busy));
     if (target != NULL) {
-        queries_mark_next(k->queries);
+        queries_mark_next(k->queries, m.now_ms);
         m.may_run = query_may_run(target);
     }
     return m;

@@ -391,6 +391,7 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
     if (!is_answer)
         return;
     q->replied = 1;
+    q->replied_ms = loop_now_ms(sessions_loop(k->all));
     kernel_is_ready_now(k);
     if (q->allow_stdin && q->is_run)
         seat_answered(s); /* it waits for no input any more */
@@ -416,8 +417,9 @@ void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
         return;
     kernel_tell_reply(k, q, "MessageTooLarge", describe_oversized(bytes, why, text, sizeof text));
     q->replied = 1;
+    q->replied_ms = loop_now_ms(sessions_loop(k->all));
     if (q->is_run)
-        run_reply(&q->run, "error", "", loop_now_ms(sessions_loop(k->all)));
+        run_reply(&q->run, "error", "", q->replied_ms);
     settle(k, q);
 }
 

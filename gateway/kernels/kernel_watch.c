@@ -91,7 +91,7 @@ static int interrupt_again(struct kernel *k, struct query *q, uint64_t now)
         run_interrupt(&q->run, now);
         return 0;
     }
-    queries_mark_next(k->queries);
+    queries_mark_next(k->queries, now);
     if (!query_may_run(q)) {
         run_interrupt_sent(&q->run, now); /* looked at again later */
         return 0;

@@ -155,8 +155,7 @@ static void look_again(struct eventlog *g)
 {
     enum { SHARE = 8 };
 
-    if (!g->passed ||
-        (g->era > 0 && g->added - g->looked_at < (g->limits.memory + g->limits.spool) / SHARE))
+    if (!g->passed || (g->era > 0 && g->added - g->looked_at < (g->memory + g->spool_used) / SHARE))
         return;
     g->passed = 0;
     g->looked_at = g->added;

@@ -39,6 +39,7 @@ struct query {
     int is_run;
     uint64_t busy_ms;        /* when its busy came */
     uint64_t idle_ms;        /* when its idle came */
+    uint64_t replied_ms;     /* when its reply came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
     int inherited;           /* sent by the gateway before this one */
@@ -77,7 +78,9 @@ int queries_room(const struct queries *q, uint64_t seat);
 /* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run
  * there; 0 for all others. It may run without ever having said busy: a cell that takes the
  * interpreter lock at once cannot. */
-void queries_mark_next(struct queries *q);
+void queries_mark_next(struct queries *q, uint64_t now_ms);
+/* The kernel said busy for it and is not known to be done. */
+int query_works(const struct query *r, uint64_t now_ms);
 /* After queries_mark_next(): it may be what its (sub)shell works on. */
 int query_may_run(const struct query *r);
 uint64_t queries_next_number(const struct queries *q); /* of the query that is added next */
