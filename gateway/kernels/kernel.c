@@ -36,9 +36,9 @@ struct kernel *kernel_new(struct session *s, const char *id)
     const struct eventlog_readers readers = seats_readers(k);
     eventlog_set_readers(k->log, &readers);
     k->queries = queries_new();
-    k->interrupt = interrupt_new();
     k->client_end = CLIENT_DELETED;
     k->reap = (struct deferred_node){ .fn = on_reap, .arg = k };
+    k->sweep = (struct deferred_node){ .fn = seats_sweep_now, .arg = k };
     recipe_init(&k->recipe);
     activity_start(&k->activity, kernel_now(k));
     session_add_kernel(s, k);
@@ -80,6 +80,8 @@ void kernel_free(struct kernel *k)
     kernel_end_clients(k, CLIENT_SHUTDOWN, 1);
     kernel_disconnect(k);
     seats_end_all(k);
+    /* Clients that left asked for it. */
+    deferred_remove(sessions_deferred(k->all), DEFERRED_WORK, &k->sweep);
     k->note_timer = loop_timer_close(k->note_timer); /* ends of seats are news for it */
     closep(&k->recipe_fd);
     free_waiters(&k->started);
@@ -90,7 +92,6 @@ void kernel_free(struct kernel *k)
     k->log = eventlog_free(k->log);
     k->graves = graves_free(k->graves);
     k->queries = queries_free(k->queries);
-    k->interrupt = interrupt_free(k->interrupt);
     recipe_free(&k->recipe);
     kernel_asked_by(k, NULL);
     session_remove_kernel(k->session, k);

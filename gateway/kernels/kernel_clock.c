@@ -198,7 +198,7 @@ int kernel_check_clocks(struct kernel *k, uint64_t now)
     if (!has_limits(k) || k->phase != KERNEL_ALIVE)
         return 0;
     uint64_t missed = before != 0 && now - before > STOPPED_MS ? now - before : 0;
-    queries_mark_next(k->queries);
+    queries_mark_next(k->queries, now);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         /* What has its reply or its idle ends soon by other rules. */
         if (!is_open_run(q) || q->doubtful || q->run.replied || q->run.idle)

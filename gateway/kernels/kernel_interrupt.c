@@ -36,8 +36,10 @@ void kernel_send_interrupt(struct kernel *k)
  * a moment, and who interrupts does not mean them while there is a run. */
 static int works_besides(const struct kernel *k, int comms_only)
 {
+    uint64_t now = loop_now_ms(sessions_loop(k->all));
+
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
-        if (!q->is_run && q->channel == JMSG_SHELL && q->busy && !q->idle &&
+        if (!q->is_run && q->channel == JMSG_SHELL && query_works(q, now) &&
             q->subshell[0] == '\0' && (!comms_only || strncmp(q->type, "comm_", 5) == 0))
             return 1;
     }
@@ -64,15 +66,15 @@ static struct interrupt_moment moment_of(struct kernel *k, const struct query *t
     /* One that was taken over, with nothing noted, may do something that began just then. */
     m.works = works_besides(k, 0) || (k->adopted && (k->recipe.sockets_fd || k->adopted_busy));
     if (target != NULL) {
-        queries_mark_next(k->queries);
-        m.may_run = target->busy || target->inherited || target->is_next;
+        queries_mark_next(k->queries, m.now_ms);
+        m.may_run = query_may_run(target);
     }
     return m;
 }
 
 /* ---- what is sent ---- */
 
-static int send_named(struct kernel *k, const struct query *q)
+static int send_named(struct kernel *k, struct query *q)
 {
     autobuf struct buf content = { 0 };
     struct jsonwrite w;
@@ -96,7 +98,7 @@ static int send_named(struct kernel *k, const struct query *q)
         log_info("interrupt_not_named", "kernel=%s error=%s", k->id, LOG_QUOTED(e.msg));
         return -1;
     }
-    interrupt_named(k->interrupt, id);
+    interrupt_named(&q->interrupt, id);
     return 0;
 }
 
@@ -116,7 +118,7 @@ void kernel_interrupt_run(struct kernel *k, struct query *q)
 
     if (q->run.interrupts == 0)
         run_interrupt(&q->run, m.now_ms);
-    act(k, q, interrupt_ask(k->interrupt, &m));
+    act(k, q, interrupt_ask(&q->interrupt, &m));
 }
 
 /* by_client: its own message is on its way to the kernel. */
@@ -128,11 +130,11 @@ static void interrupt_now(struct kernel *k, int by_client)
     m.sent_by_client = by_client;
     if (q == NULL && seats_interrupt_held(k))
         return;
-    if (q == NULL || !interrupt_waits_for(k->interrupt, q))
+    if (q == NULL || !interrupt_waits(&q->interrupt))
         queries_interrupt(k->queries, m.now_ms);
     if (q != NULL && !q->busy && !q->inherited && works_besides(k, 1))
         kernel_send_interrupt(k);
-    act(k, q, interrupt_ask(k->interrupt, &m));
+    act(k, q, interrupt_ask(q != NULL ? &q->interrupt : NULL, &m));
 }
 
 int kernel_interrupt(struct kernel *k, struct err *e)
@@ -158,23 +160,23 @@ void kernel_interrupt_asked(struct kernel *k)
 
 void kernel_interrupt_busy(struct kernel *k, struct query *q)
 {
-    if (q->number != interrupt_number(k->interrupt))
+    if (!interrupt_awaits_busy(&q->interrupt))
         return;
     const struct interrupt_moment m = moment_of(k, q);
-    act(k, q, interrupt_busy(k->interrupt, &m));
+    act(k, q, interrupt_busy(&q->interrupt, &m));
 }
 
 void kernel_check_interrupt(struct kernel *k)
 {
-    uint64_t number = interrupt_number(k->interrupt);
-
-    if (number == 0 || k->phase != KERNEL_ALIVE)
+    if (k->phase != KERNEL_ALIVE)
         return;
-    struct query *q = queries_by_number(k->queries, number);
-    if (q != NULL && (run_ended(&q->run) || q->run.replied || q->run.idle))
-        q = NULL;
-    const struct interrupt_moment m = moment_of(k, q);
-    act(k, q, interrupt_check(k->interrupt, &m));
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (!interrupt_is_pending(&q->interrupt))
+            continue;
+        int over = run_ended(&q->run) || q->run.replied || q->run.idle;
+        const struct interrupt_moment m = moment_of(k, over ? NULL : q);
+        act(k, q, interrupt_check(&q->interrupt, &m));
+    }
 }
 
 int kernel_interrupt_answered(struct kernel *k, const struct jmsg *m, const struct jmsg_facts *f)
@@ -190,6 +192,7 @@ int kernel_interrupt_answered(struct kernel *k, const struct jmsg *m, const stru
         return 1;
     int taken = jsonscan_object(m->content, &loose, keys, 1, &v, NULL, NULL) == 0 &&
                 jsonscan_string_equals(v, "ok");
-    interrupt_answered(k->interrupt, id, taken);
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q))
+        interrupt_answered(&q->interrupt, id, taken);
     return 1;
 }

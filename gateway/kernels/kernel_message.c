@@ -121,23 +121,31 @@ static void drop(struct kernel *k, uint64_t *counter, enum metric_drop reason, c
                  log_escape(type, strlen(type), text, sizeof text));
 }
 
-/* After what may have ended the run of q: tells the log, forgets what is done. */
-static void settle(struct kernel *k, struct query *q)
+/* What may have ended the run of q: tells the log, forgets what is done. 1: q is gone. Nothing
+ * is sent for it, so that no other query comes or goes. */
+static int finish(struct kernel *k, struct query *q)
 {
-    uint64_t owner = q->seat;
-
     if (q->is_run && run_ended(&q->run) && !q->counted_out)
         kernel_run_ended(k, q);
     int inherited = q->inherited;
     int gone = queries_settle(k->queries, q);
     if (inherited)
         kernel_inheritance_done(k);
-    if (!gone)
+    return gone;
+}
+
+/* Likewise, and goes on with what had waited for its end: any query may be gone then, so this
+ * comes last. */
+static void settle(struct kernel *k, struct query *q)
+{
+    uint64_t owner = q->seat;
+
+    if (!finish(k, q))
         return;
     struct seat *s = seat_by_number(k, owner);
     if (s != NULL && s->client == NULL)
         seats_sweep(k); /* perhaps it was the last thing that a parked seat waited for */
-    else if (s != NULL && (s->blocked || s->held != NULL))
+    if (s != NULL && (s->blocked || s->held != NULL))
         seat_resume(s);
 }
 
@@ -156,7 +164,7 @@ static void end_ignored(struct kernel *k, const struct query *done)
         q->replied = q->idle = 1;
         kernel_tell_reply(k, q, "RunLost", "the kernel ignored the request");
         kernel_tell_idle(k, q->seat, q->header);
-        settle(k, q);
+        (void)finish(k, q); /* done is settled later, and is of the same seat */
     }
 }
 
@@ -383,11 +391,12 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
     if (!is_answer)
         return;
     q->replied = 1;
+    q->replied_ms = loop_now_ms(sessions_loop(k->all));
     kernel_is_ready_now(k);
-    if (q->is_run)
-        take_execute_reply(k, q, m);
     if (q->allow_stdin && q->is_run)
         seat_answered(s); /* it waits for no input any more */
+    if (q->is_run)
+        take_execute_reply(k, q, m);
     settle(k, q);
 }
 
@@ -408,8 +417,9 @@ void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
         return;
     kernel_tell_reply(k, q, "MessageTooLarge", describe_oversized(bytes, why, text, sizeof text));
     q->replied = 1;
+    q->replied_ms = loop_now_ms(sessions_loop(k->all));
     if (q->is_run)
-        run_reply(&q->run, "error", "", loop_now_ms(sessions_loop(k->all)));
+        run_reply(&q->run, "error", "", q->replied_ms);
     settle(k, q);
 }
 

@@ -8,7 +8,6 @@
 #include "endpoints.h"
 #include "eventlog.h"
 #include "heartbeat.h"
-#include "interrupt.h"
 #include "jsonscan.h"
 #include "kernel.h"
 #include "launchclient.h"
@@ -97,8 +96,7 @@ struct kernel {
     uint64_t next_seat;
     struct graves *graves; /* owned: of clients that lost their seats; NULL: none did */
     struct queries *queries;
-    struct interrupt *interrupt; /* owned */
-    uint64_t held_count;         /* messages that clients had to wait with, ever */
+    uint64_t held_count; /* messages that clients had to wait with, ever */
     struct activity activity;
     uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
     int noted_busy;
@@ -135,6 +133,7 @@ struct kernel {
     struct launch_kernel_exited exit; /* of the last process */
     enum client_end client_end;       /* what clients are told at the end */
     struct deferred_node reap;        /* frees the kernel outside of callbacks */
+    struct deferred_node sweep;       /* likewise seats: seats_sweep() */
     struct output_use late_output;    /* of no open request, since the last run began */
     uint64_t tasks_limit;             /* that refused new ones, */
     uint64_t tasks_refused_ms;        /* then; 0: never */

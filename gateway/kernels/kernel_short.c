@@ -40,7 +40,7 @@ static int is_at_work(const struct query *q)
 
 void kernel_runs_short_of(struct kernel *k, enum query_short what)
 {
-    queries_mark_next(k->queries);
+    queries_mark_next(k->queries, now_of(k));
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         if (is_at_work(q))
             (void)kernel_short_of(q, what);
@@ -217,7 +217,7 @@ void kernel_tasks_refused(struct kernel *k, const struct launch_tasks_refused *t
 
     k->tasks_limit = t->pids_limit;
     k->tasks_refused_ms = now;
-    queries_mark_next(k->queries);
+    queries_mark_next(k->queries, now);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         if (is_at_work(q) && !(other && now - q->busy_ms <= LOOK_MS) &&
             kernel_short_of(q, SHORT_TASKS))

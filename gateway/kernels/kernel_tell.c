@@ -196,8 +196,7 @@ void kernel_end_runs(struct kernel *k, enum run_state how, const char *ename, co
         kernel_run_ended(k, q);
     }
     /* Nothing of this process is awaited any more. */
-    k->queries = queries_free(k->queries);
-    k->queries = queries_new();
+    queries_clear(k->queries);
     kernel_inheritance_done(k);
 }
 

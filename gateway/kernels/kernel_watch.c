@@ -80,6 +80,26 @@ static int watch_unanswered(struct kernel *k, struct query *q, uint64_t now)
 
 /* ---- each run ---- */
 
+/* No signal reaches a subshell, and a run that waits behind another one is not what would be hit. */
+static int interrupt_again(struct kernel *k, struct query *q, uint64_t now)
+{
+    if (interrupt_waits(&q->interrupt))
+        return 0; /* nothing was sent so far */
+    /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
+     * interrupt is its user's to send. */
+    if (k->recipe.sockets_fd || q->subshell[0] != '\0') {
+        run_interrupt(&q->run, now);
+        return 0;
+    }
+    queries_mark_next(k->queries, now);
+    if (!query_may_run(q)) {
+        run_interrupt_sent(&q->run, now); /* looked at again later */
+        return 0;
+    }
+    run_interrupt(&q->run, now);
+    return WATCH_AGAIN;
+}
+
 /* What is to be done when all were looked at. */
 static int watch_one(struct kernel *k, struct query *q, uint64_t now)
 {
@@ -92,14 +112,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     }
     enum run_due due = run_check(&q->run, now);
 
-    if (due == RUN_INTERRUPT_AGAIN && interrupt_waits_for(k->interrupt, q))
-        return 0; /* nothing was sent so far */
-    if (due == RUN_INTERRUPT_AGAIN) {
-        /* Kernels of our runtime miss none: a cell that goes on chose to, and a second
-         * interrupt is its user's to send. */
-        run_interrupt(&q->run, now);
-        return k->recipe.sockets_fd ? 0 : WATCH_AGAIN;
-    }
+    if (due == RUN_INTERRUPT_AGAIN)
+        return interrupt_again(k, q, now);
     if (due != RUN_ENDED)
         return 0;
     if (run_wants_reply(&q->run) && !q->replied) {

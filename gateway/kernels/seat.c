@@ -167,7 +167,8 @@ void seat_end(struct seat *s)
         s->kernel->seats = s->next;
     if (s->next != NULL)
         s->next->prev = s->prev;
-    eventlog_reader_left(s->kernel->log);
+    if (!s->reads_only && s->cursor.seq < eventlog_end(s->kernel->log).seq)
+        eventlog_reader_left(s->kernel->log);
     s->origin = origin_drop(s->origin);
     free(s->sid);
     free(s);

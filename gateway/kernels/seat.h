@@ -118,11 +118,13 @@ void seat_end(struct seat *s);
 void seats_end_all(struct kernel *k);
 
 /* ---- seat_away.c: clients that are away; who keeps what is seat_park.h's to say ---- */
-/* The client went: parks the seat, or ends it when nobody can come back for it
+/* The client went: parks the seat, which is swept when nobody can come back for it
  * and nothing of it is outstanding. */
 void seat_leave(struct seat *s);
-/* Ends parked seats that nobody can come back for, and what is above the bounds. */
+/* Ends parked seats that nobody can come back for, and what is above the bounds: at the end of
+ * this turn of the loop, so that no seat goes while something uses it. */
 void seats_sweep(struct kernel *k);
+void seats_sweep_now(void *kernel); /* for kernel.sweep alone */
 /* The client of a new seat had one before that was given up: it is told. */
 void seat_tell_lost_place(struct seat *s);
 

@@ -139,8 +139,9 @@ static size_t sweep_plainly(struct kernel *k, struct away *all, size_t n)
     return left;
 }
 
-void seats_sweep(struct kernel *k)
+void seats_sweep_now(void *kernel)
 {
+    struct kernel *k = kernel;
     struct away *all = NULL;
     size_t n = list_away(k, &all), who = 0;
 
@@ -168,6 +169,12 @@ void seats_sweep(struct kernel *k)
     }
     free(places);
     free(all);
+}
+
+/* It looks at all that is outstanding, and a kernel may end a thousand requests in one turn. */
+void seats_sweep(struct kernel *k)
+{
+    deferred_add(sessions_deferred(k->all), DEFERRED_WORK, &k->sweep);
 }
 
 void seat_leave(struct seat *s)

@@ -42,7 +42,7 @@ static void on_look(void *arg)
     seat_resume(s); /* also opens a socket that broke */
     if (s->client == NULL && s->held == NULL) {
         s->stdin_timer = loop_timer_close(s->stdin_timer);
-        seats_sweep(k); /* s may be gone */
+        seats_sweep(k);
     }
 }
 

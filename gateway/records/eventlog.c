@@ -53,7 +53,7 @@ void eventlog_set_readers(struct eventlog *g, const struct eventlog_readers *r)
 
 void eventlog_reader_left(struct eventlog *g)
 {
-    g->clean[SIFT_KEEP] = g->clean[SIFT_CUT] = 0;
+    g->passed = 1;
 }
 
 /* ---- adding ---- */
@@ -197,6 +197,7 @@ uint64_t eventlog_add(struct eventlog *g, const struct event *in)
     struct segment *s = log_segment(g, g->count - 1);
     s->len += size;
     s->last_seq = seq;
+    g->added += size;
     sift_note(&s->held, in->kind, size);
     if (in->kind < EVENT_BULKS)
         g->held[in->kind] += size;
@@ -326,6 +327,7 @@ int eventlog_read(struct eventlog *g, struct eventlog_cursor *c, struct event *r
         struct record r;
         memcpy(&r, data + at, sizeof r);
         *c = (struct eventlog_cursor){ r.seq + 1, s->id, s->version, at + r.size };
+        g->passed |= r.owner != 0;
         return 1;
     }
     return 0;

@@ -85,7 +85,7 @@ struct eventlog *eventlog_new(int dir_fd, struct spool_quota *quota,
 struct eventlog *eventlog_free(struct eventlog *g);
 /* Without: nothing is known to be passed, and every end is waited for. */
 void eventlog_set_readers(struct eventlog *g, const struct eventlog_readers *r);
-/* Somebody left: ends of his need not stay. */
+/* Somebody left who had not read all: ends of his need not stay. */
 void eventlog_reader_left(struct eventlog *g);
 
 /* Copies the event; returns its number. What cannot be kept for want of memory is

@@ -17,6 +17,8 @@ struct segment {
     uint64_t region; /* bytes charged there, from at */
     uint64_t extent; /* bytes that nobody else uses, from at */
     struct sift_held held;
+    unsigned clean; /* bits of enum sift_level: nothing goes at that level */
+    uint64_t era;   /* of the log when those were found that depend on readers */
 };
 
 struct eventlog {
@@ -25,7 +27,10 @@ struct eventlog {
     struct eventlog_limits limits;
     struct segment **list; /* owned ring-free deque: list[head .. head + count - 1], oldest first */
     size_t head, count, room;
-    size_t clean[SIFT_LEVELS]; /* leading segments that have nothing to give up at that level */
+    size_t clean[SIFT_LEVELS]; /* leading segments that are clean at that level */
+    uint64_t era;              /* rises when ends that stayed are looked at again */
+    uint64_t added, looked_at; /* bytes, ever; and what they were then */
+    int passed;                /* an end may have been read, or its owner gone, since then */
     uint64_t held[EVENT_BULKS];
     struct eventlog_readers readers; /* its functions may be NULL */
     size_t memory;

@@ -132,6 +132,37 @@ static int move_out(struct eventlog *g, struct segment *s)
     return 1;
 }
 
+/* ---- what need not be read again ---- */
+
+/* A full log is sifted once for each level, not once for each segment that is added: what stayed
+ * then stays for good, but for ends whose reader has read them or is gone. */
+static const unsigned for_readers = 1u << SIFT_KEEP | 1u << SIFT_CUT;
+
+static unsigned clean_at(const struct eventlog *g, const struct segment *s)
+{
+    return s->era == g->era ? s->clean : s->clean & ~for_readers;
+}
+
+static void set_clean(const struct eventlog *g, struct segment *s, unsigned levels)
+{
+    s->clean = levels;
+    s->era = g->era;
+}
+
+/* Readers come and go as they like, and each look costs a read of the whole log: it is paid for
+ * by what was added since the last one. */
+static void look_again(struct eventlog *g)
+{
+    enum { SHARE = 8 };
+
+    if (!g->passed || (g->era > 0 && g->added - g->looked_at < (g->memory + g->spool_used) / SHARE))
+        return;
+    g->passed = 0;
+    g->looked_at = g->added;
+    g->era++;
+    g->clean[SIFT_KEEP] = g->clean[SIFT_CUT] = 0;
+}
+
 /* ---- giving up ---- */
 
 /* Puts the sifted bytes in the place of s. 0 when the spool refuses. */
@@ -194,9 +225,10 @@ static int join(struct eventlog *g, size_t i, const struct sift *rest)
         return 0;
     count_lost(g, &o.lost);
     p->last_seq = s->last_seq;
+    set_clean(g, p, (clean_at(g, p) & clean_at(g, s)) | 1u << rest->level);
     log_remove(g, i);
     for (unsigned level = 0; level < SIFT_LEVELS; level++) {
-        if (level != rest->level && g->clean[level] >= i)
+        if (!(p->clean & 1u << level) && g->clean[level] >= i)
             g->clean[level] = i - 1; /* it has entries now that were not looked at */
     }
     return 1;
@@ -238,21 +270,21 @@ static int compact(struct eventlog *g, size_t i, enum sift_level level)
 static int drop_level(struct eventlog *g, enum sift_level level)
 {
     while (g->clean[level] + 1 < g->count) { /* nobody had a turn yet to read the newest */
-        size_t i = g->clean[level], count = g->count;
-        if (!(log_segment(g, i)->held.kinds & sift_kinds(level))) {
+        size_t i = g->clean[level];
+        struct segment *s = log_segment(g, i);
+        unsigned clean = clean_at(g, s), bit = 1u << level;
+        set_clean(g, s, clean | bit); /* it will be */
+        if (clean & bit || !(s->held.kinds & sift_kinds(level)))
             g->clean[level]++;
-            continue;
-        }
-        if (compact(g, i, level))
+        else if (compact(g, i, level))
             return 1;
-        if (g->count == count)
-            g->clean[level] = i + 1;
     }
     return 0;
 }
 
 static int drop_least_missed(struct eventlog *g)
 {
+    look_again(g);
     for (unsigned turn = 0; turn < SIFT_LEVELS; turn++) {
         if (drop_level(g, sift_order(g->held, turn)))
             return 1;

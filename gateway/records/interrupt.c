@@ -1,41 +1,11 @@
 #include "interrupt.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "err.h"
-#include "ownmsg.h"
 #include "query.h"
 
-enum stage {
-    STAGE_NONE,
-    STAGE_HELD,  /* until its run is busy */
-    STAGE_NAMED, /* until the kernel answers */
-    STAGE_BLIND, /* sent without its busy: when that comes it may have come too early */
-    STAGE_DOUBT, /* that busy came: sent again unless the run ends soon */
-    STAGE_SENT,
-};
-
-struct interrupt {
-    enum stage stage;
-    uint64_t number; /* of the query; never used twice */
-    uint64_t since_ms;
-    char message_id[OWNMSG_ID];
-};
-
-struct interrupt *interrupt_new(void)
-{
-    return xcalloc(1, sizeof(struct interrupt));
-}
-
-struct interrupt *interrupt_free(struct interrupt *i)
-{
-    free(i);
-    return NULL;
-}
-
-static void enter(struct interrupt *i, enum stage stage, uint64_t now_ms)
+static void enter(struct interrupt *i, enum interrupt_stage stage, uint64_t now_ms)
 {
     i->stage = stage;
     i->since_ms = now_ms;
@@ -74,9 +44,8 @@ enum interrupt_act interrupt_ask(struct interrupt *i, const struct interrupt_mom
         return ask_of_no_run(m);
     /* Two that are on their way would be one too many: the second might hit the next run. By name
      * it cannot, and the run may have caught the first, whose answer comes behind what it printed. */
-    if (interrupt_waits_for(i, m->target))
+    if (interrupt_waits(i))
         return i->stage == STAGE_NAMED && m->can_take ? INTERRUPT_NAME : INTERRUPT_NOTHING;
-    i->number = m->target->number;
     if (!m->can_take)
         return hold(i, m->now_ms);
     if (m->way == INTERRUPT_BY_NAME && m->target->id[0] != '\0') {
@@ -107,8 +76,6 @@ void interrupt_answered(struct interrupt *i, const char *message_id, int taken)
 
 enum interrupt_act interrupt_busy(struct interrupt *i, const struct interrupt_moment *m)
 {
-    if (i->number != m->target->number)
-        return INTERRUPT_NOTHING;
     if (i->stage == STAGE_HELD && m->can_take)
         return send_now(i, m->now_ms);
     if (i->stage == STAGE_BLIND)
@@ -143,8 +110,6 @@ static enum interrupt_act check_held(struct interrupt *i, const struct interrupt
 
 enum interrupt_act interrupt_check(struct interrupt *i, const struct interrupt_moment *m)
 {
-    if (i->stage == STAGE_NONE)
-        return INTERRUPT_NOTHING;
     if (m->target == NULL) {
         *i = (struct interrupt){ 0 };
         return INTERRUPT_NOTHING;
@@ -167,12 +132,17 @@ enum interrupt_act interrupt_check(struct interrupt *i, const struct interrupt_m
     return INTERRUPT_NOTHING;
 }
 
-uint64_t interrupt_number(const struct interrupt *i)
+int interrupt_is_pending(const struct interrupt *i)
 {
-    return i->stage == STAGE_NONE ? 0 : i->number;
+    return interrupt_waits(i) || i->stage == STAGE_DOUBT;
 }
 
-int interrupt_waits_for(const struct interrupt *i, const struct query *q)
+int interrupt_awaits_busy(const struct interrupt *i)
 {
-    return i->number == q->number && (i->stage == STAGE_HELD || i->stage == STAGE_NAMED);
+    return i->stage == STAGE_HELD || i->stage == STAGE_BLIND;
+}
+
+int interrupt_waits(const struct interrupt *i)
+{
+    return i->stage == STAGE_HELD || i->stage == STAGE_NAMED;
 }

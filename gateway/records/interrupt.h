@@ -10,8 +10,25 @@
 
 #include <stdint.h>
 
-struct interrupt;
+#include "ownmsg.h"
+
 struct query;
+
+enum interrupt_stage {
+    STAGE_NONE,
+    STAGE_HELD,  /* until its run is busy */
+    STAGE_NAMED, /* until the kernel answers */
+    STAGE_BLIND, /* sent without its busy: when that comes it may have come too early */
+    STAGE_DOUBT, /* that busy came: sent again unless the run ends soon */
+    STAGE_SENT,
+};
+
+/* Of one run, and gone with it: zeroed at first, then private. */
+struct interrupt {
+    enum interrupt_stage stage;
+    uint64_t since_ms;
+    char message_id[OWNMSG_ID];
+};
 
 enum interrupt_way {
     INTERRUPT_BY_SIGNAL,
@@ -47,20 +64,19 @@ struct interrupt_moment {
     uint64_t now_ms;
 };
 
-struct interrupt *interrupt_new(void);
-struct interrupt *interrupt_free(struct interrupt *i);
-
+/* In all of these i is that of m->target; NULL where there is none. */
 enum interrupt_act interrupt_ask(struct interrupt *i, const struct interrupt_moment *m);
 /* The target is told of by name, in a message of this id. */
 void interrupt_named(struct interrupt *i, const char *message_id);
-/* The kernel answered that message; taken: it holds for the run. */
+/* The kernel answered that message, which may have been another's; taken: it holds for the run. */
 void interrupt_answered(struct interrupt *i, const char *message_id, int taken);
 /* The kernel said busy for m->target. */
 enum interrupt_act interrupt_busy(struct interrupt *i, const struct interrupt_moment *m);
-/* From time to time; m->target is the query of interrupt_number(), NULL when that is over. */
+/* From time to time, while interrupt_is_pending(); m->target NULL: its run is over. */
 enum interrupt_act interrupt_check(struct interrupt *i, const struct interrupt_moment *m);
-uint64_t interrupt_number(const struct interrupt *i); /* of the query that something waits for; 0 */
-/* What was asked for that run was not sent so far. */
-int interrupt_waits_for(const struct interrupt *i, const struct query *q);
+int interrupt_is_pending(const struct interrupt *i);
+int interrupt_awaits_busy(const struct interrupt *i); /* interrupt_busy() is to be called */
+/* What was asked for was not sent so far. */
+int interrupt_waits(const struct interrupt *i);
 
 #endif

@@ -36,10 +36,15 @@ struct queries *queries_free(struct queries *q)
 {
     if (q == NULL)
         return NULL;
-    while (q->all.next != &q->all)
-        queries_remove(q, q->all.next);
+    queries_clear(q);
     free(q);
     return NULL;
+}
+
+void queries_clear(struct queries *q)
+{
+    while (q->all.next != &q->all)
+        queries_remove(q, q->all.next);
 }
 
 static struct query *oldest_forgettable(const struct queries *q, uint64_t seat)
@@ -265,13 +270,21 @@ static struct lane *find_lane(struct lane *lanes, size_t *count, const char *sub
     return &lanes[i];
 }
 
-void queries_mark_next(struct queries *q)
+/* The idle of what is no run may be lost, and nobody looks for it: its reply came before. */
+int query_works(const struct query *r, uint64_t now_ms)
+{
+    if (!r->busy || r->idle)
+        return 0;
+    return r->is_run || !r->replied || now_ms < r->replied_ms + RUN_REPLY_GRACE_MS;
+}
+
+void queries_mark_next(struct queries *q, uint64_t now_ms)
 {
     struct lane lanes[SUBSHELLS_MAX];
     size_t count = 0;
 
     for (struct query *r = q->all.next; r != &q->all; r = r->next) {
-        int open_run = r->is_run && !run_ended(&r->run), runs = r->busy && !r->idle;
+        int open_run = r->is_run && !run_ended(&r->run), runs = query_works(r, now_ms);
         r->is_next = 0;
         if (r->channel != JMSG_SHELL || (!open_run && !runs))
             continue;
@@ -286,6 +299,11 @@ void queries_mark_next(struct queries *q)
         if (!lanes[i].taken && lanes[i].first != NULL)
             lanes[i].first->is_next = 1;
     }
+}
+
+int query_may_run(const struct query *r)
+{
+    return r->busy || r->inherited || r->is_next;
 }
 
 uint64_t queries_next_number(const struct queries *q)

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "interrupt.h"
 #include "jmsg.h"
 #include "origin.h"
 #include "outputlimit.h"
@@ -38,6 +39,7 @@ struct query {
     int is_run;
     uint64_t busy_ms;        /* when its busy came */
     uint64_t idle_ms;        /* when its idle came */
+    uint64_t replied_ms;     /* when its reply came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
     int inherited;           /* sent by the gateway before this one */
@@ -49,6 +51,7 @@ struct query {
     int counted_out; /* its run has ended and is no longer counted */
     struct run run;
     struct runclock clock;
+    struct interrupt interrupt;
     int interrupt_seen; /* it said that it ended by KeyboardInterrupt, after its deadline */
     int is_next;        /* by queries_mark_next() */
     int stop_told;      /* its client knows what stopped it */
@@ -64,6 +67,7 @@ struct query {
 
 struct queries *queries_new(void);
 struct queries *queries_free(struct queries *q);
+void queries_clear(struct queries *q); /* all of them; numbers go on rising */
 
 /* Adds a copy of what is filled in (channel, seat, id, session, type, subshell,
  * allow_stdin, is_run, origin, header, which is copied). NULL when the seat has too
@@ -74,7 +78,11 @@ int queries_room(const struct queries *q, uint64_t seat);
 /* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run
  * there; 0 for all others. It may run without ever having said busy: a cell that takes the
  * interpreter lock at once cannot. */
-void queries_mark_next(struct queries *q);
+void queries_mark_next(struct queries *q, uint64_t now_ms);
+/* The kernel said busy for it and is not known to be done. */
+int query_works(const struct query *r, uint64_t now_ms);
+/* After queries_mark_next(): it may be what its (sub)shell works on. */
+int query_may_run(const struct query *r);
 uint64_t queries_next_number(const struct queries *q); /* of the query that is added next */
 void queries_remove(struct queries *q, struct query *r);
 

@@ -65,12 +65,13 @@ def v1_unpack(data):
 
 
 class Channels:
-    def __init__(self, server, kid, sid=None, header=(), base="", v1=False):
+    def __init__(self, server, kid, sid=None, header=(), base="", v1=False, nameless=False):
         self.v1 = v1
         self.sid = sid or uuid.uuid4().hex
         header = [*header] + ([f"Authorization: token {server.token}"] if server.token else [])
         self.ws = websocket.create_connection(
-            f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}{base}/api/kernels/{kid}/channels?session_id={self.sid}",
+            f"{'wss' if server.tls else 'ws'}://127.0.0.1:{server.port}{base}/api/kernels/{kid}/channels"
+            + ("" if nameless else f"?session_id={self.sid}"),
             header=header, timeout=DEADLINE, sslopt={"context": server.tls} if server.tls else None,
             subprotocols=[V1] if v1 else None, skip_utf8_validation=True)      # json does that, and faster
         self.seen = []                      # every message, in order

@@ -163,3 +163,15 @@ def test_the_question_of_a_client_for_the_kernel_is_heard_by_all_and_answered_to
         heard = [m for m in b.seen if parent_of(m) == msg]
         assert [m["header"]["msg_type"] for m in heard] == ["status", "status"]
         assert [m["content"]["execution_state"] for m in heard] == ["busy", "idle"]
+
+
+def test_an_interrupt_is_not_sent_again_for_a_cell_of_a_subshell(server_with, kernel_path):
+    """It never reaches it: a signal hits what the main shell runs. This kernel runs all in one, and shows the signal."""
+    s = server_with("--kernel-path", kernel_path.add_scripted().path)
+    kid = s.start_kernel("scripted")
+    with Channels(s, kid) as c:
+        assert c.run("print up").text == "up\n"
+        cell = start_in(c, "aside", "print in\nsleep 5000")      # longer than RUN_AGAIN_MS twice
+        c.until(lambda m: m["header"]["msg_type"] == "stream" and parent_of(m) == cell)
+        assert s.interrupt(kid) == 204
+        assert c.finish(cell).status == "ok"

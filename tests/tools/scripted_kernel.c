@@ -9,7 +9,10 @@
  *
  * Lines of a cell: print TEXT | stderr TEXT | result TEXT | error NAME | sleep MS |
  * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed) |
- * lines COUNT MS TEXT (numbered, with a pause) | fill COUNT BYTES | display ID TEXT | update ID TEXT
+ * lines COUNT MS TEXT (numbered, with a pause) | fill COUNT BYTES | display ID TEXT | update ID TEXT |
+ * early MS (its idle goes out so long before its reply)
+ *
+ * A cell that begins with `ignore` is: nothing at all is said of it.
  *
  * SIGINT ends a cell that sleeps or asks with KeyboardInterrupt. comm_msg comes back with
  * its buffers.
@@ -33,6 +36,7 @@ struct kernel {
     json_t *version; /* owned */
     unsigned count, executed;
     int ending;
+    int early_ms; /* of the cell that runs; -1: its idle comes last */
 };
 
 static zsock_t *bind_to(int type, const char *prefix, int port)
@@ -210,6 +214,8 @@ static const char *act(struct kernel *k, char *line, struct view routing, struct
     else if (strcmp(line, "unsigned") == 0)
         send_message(k, k->iopub, VIEW_STR("stream"), "stream", parent,
                      json_pack("{s:s, s:s}", "name", "stdout", "text", "FORGED\n"), 0, &no_buffers);
+    else if (strcmp(line, "early") == 0)
+        k->early_ms = atoi(arg);
     else if (strcmp(line, "exit") == 0)
         _exit(atoi(arg));
     else if (strcmp(line, "raise") == 0)
@@ -227,6 +233,7 @@ static void execute(struct kernel *k, struct view routing, struct view parent, c
     while (pause_ms(0)) /* interrupts that were meant for others */
         ;
     k->executed++;
+    k->early_ms = -1;
     for (char *line = strtok_r(text, "\n", &rest); line != NULL && error == NULL;
          line = strtok_r(NULL, "\n", &rest))
         error = act(k, line, routing, parent);
@@ -240,7 +247,13 @@ static void execute(struct kernel *k, struct view routing, struct view parent, c
         reply = json_pack("{s:s, s:i, s:{}, s:[]}", "status", "ok", "execution_count",
                           (int)k->executed, "user_expressions", "payload");
     }
+    if (k->early_ms >= 0) {
+        publish_state(k, "idle", parent);
+        pause_ms(k->early_ms);
+    }
     send_message(k, k->shell, routing, "execute_reply", parent, reply, 1, &no_buffers);
+    if (k->early_ms < 0)
+        publish_state(k, "idle", parent);
     free(text);
 }
 
@@ -263,8 +276,13 @@ static void serve(struct kernel *k, zsock_t *from)
     const char *type = json_string_value(json_object_get(header, "msg_type"));
     const char *code = json_string_value(json_object_get(content, "code"));
 
-    publish_state(k, "busy", m.header);
-    if (type != NULL && strcmp(type, "execute_request") == 0 && code != NULL) {
+    const char ignore[] = "ignore";
+    int ignored = code != NULL && strncmp(code, ignore, strlen(ignore)) == 0;
+    int runs = type != NULL && strcmp(type, "execute_request") == 0 && code != NULL;
+
+    if (!ignored)
+        publish_state(k, "busy", m.header);
+    if (runs && !ignored) {
         execute(k, m.routing[0], m.header, code);
     } else if (type != NULL && strcmp(type, "kernel_info_request") == 0) {
         send_message(k, from, m.routing[0], "kernel_info_reply", m.header,
@@ -282,7 +300,8 @@ static void serve(struct kernel *k, zsock_t *from)
                      json_pack("{s:s, s:b}", "status", "ok", "restart", 0), 1, &no_buffers);
         k->ending = 1;
     }
-    publish_state(k, "idle", m.header);
+    if (!ignored && !runs) /* execute() says it */
+        publish_state(k, "idle", m.header);
     json_decref(header);
     json_decref(content);
     zmsg_destroy(&in);

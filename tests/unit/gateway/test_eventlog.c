@@ -207,6 +207,7 @@ static uint64_t add_of(struct eventlog *g, enum event_kind kind, const char *par
 /* Who reads: one seat, with number and cursor. */
 struct reader {
     uint64_t seat, at;
+    uint64_t asked; /* for each end that is looked at */
 };
 
 static int between(void *arg, uint64_t after, uint64_t to)
@@ -218,8 +219,9 @@ static int between(void *arg, uint64_t after, uint64_t to)
 
 static int awaits(void *arg, uint64_t owner, uint64_t seq)
 {
-    const struct reader *r = arg;
+    struct reader *r = arg;
 
+    r->asked++;
     return owner == r->seat && r->at <= seq;
 }
 
@@ -241,7 +243,7 @@ static void displays_that_fill_everything_leave_replies_and_are_counted(void **s
 {
     struct fixture *f = *state;
     struct eventlog_cursor c = eventlog_end(f->log);
-    struct reader r = { 7, c.seq };
+    struct reader r = { .seat = 7, .at = c.seq };
     struct event out;
     uint64_t displays = 0, lost = 0, ends = 0, last = 0;
     int rc;
@@ -295,7 +297,7 @@ static void what_fills_the_log_goes_and_not_what_is_small(void **state)
 static void what_everybody_has_read_goes_before_anything_that_is_missed(void **state)
 {
     struct fixture *f = *state;
-    struct reader r = { 7, eventlog_end(f->log).seq };
+    struct reader r = { .seat = 7, .at = eventlog_end(f->log).seq };
     struct event out;
 
     watch(f->log, &r);
@@ -316,7 +318,7 @@ static void long_replies_that_fill_everything_leave_their_headers(void **state)
 {
     struct fixture *f = *state;
     struct eventlog_cursor c = eventlog_end(f->log);
-    struct reader r = { 7, c.seq };
+    struct reader r = { .seat = 7, .at = c.seq };
     struct event out;
     unsigned whole = 0, cut = 0;
     int rc;
@@ -344,7 +346,7 @@ static void long_replies_that_fill_everything_leave_their_headers(void **state)
 static void ends_that_nobody_waits_for_any_more_make_room(void **state)
 {
     struct fixture *f = *state;
-    struct reader r = { 7, eventlog_end(f->log).seq };
+    struct reader r = { .seat = 7, .at = eventlog_end(f->log).seq };
 
     watch(f->log, &r);
     for (int i = 0; i < 300; i++)
@@ -358,6 +360,39 @@ static void ends_that_nobody_waits_for_any_more_make_room(void **state)
         add_of(f->log, EVENT_END, "{}", 500);
     end_owner = 7;
     assert_int_equal(eventlog_use(f->log).entries_given_up, 0);
+}
+
+static void a_log_full_of_awaited_replies_is_not_looked_through_for_each_one_more(void **state)
+{
+    struct fixture *f = *state;
+    struct reader r = { .seat = 7, .at = eventlog_end(f->log).seq };
+
+    watch(f->log, &r);
+    for (int i = 0; i < 300; i++)
+        add_of(f->log, EVENT_END, "{\"msg_id\":\"m\"}", 5000);
+    assert_true(eventlog_use(f->log).lost.count[LOST_OTHER] > 200);
+    r.asked = 0;
+    for (int i = 0; i < 300; i++)
+        add_of(f->log, EVENT_END, "{\"msg_id\":\"m\"}", 5000);
+    /* Both levels, and what a rest is put behind: a segment of headers. */
+    assert_in_range(r.asked, 1, 300 * 2 * (small.segment / 200));
+}
+
+static void readers_that_come_and_go_cost_no_look_through_the_log_for_each_entry(void **state)
+{
+    struct fixture *f = *state;
+    struct reader r = { .seat = 7, .at = eventlog_end(f->log).seq };
+
+    watch(f->log, &r);
+    for (int i = 0; i < 1000; i++) /* more than fits */
+        add_of(f->log, EVENT_END, "{}", 500);
+    r.asked = 0;
+    for (int i = 0; i < 1000; i++) {
+        eventlog_reader_left(f->log);
+        add_of(f->log, EVENT_END, "{}", 500);
+    }
+    /* The log holds about 500: an eighth of them comes between two looks. */
+    assert_in_range(r.asked, 1, 1000 * 2 * 10);
 }
 
 static void where_the_spool_refuses_a_large_display_costs_no_reply(void **state)
@@ -529,6 +564,8 @@ int main(void)
         TEST(what_everybody_has_read_goes_before_anything_that_is_missed),
         TEST(long_replies_that_fill_everything_leave_their_headers),
         TEST(ends_that_nobody_waits_for_any_more_make_room),
+        TEST(a_log_full_of_awaited_replies_is_not_looked_through_for_each_one_more),
+        TEST(readers_that_come_and_go_cost_no_look_through_the_log_for_each_entry),
         TEST(where_the_spool_refuses_a_large_display_costs_no_reply),
         TEST(short_replies_that_fill_everything_end_the_cursors_that_lag),
         TEST(without_a_disk_the_log_lives_in_its_memory),

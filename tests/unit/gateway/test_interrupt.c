@@ -23,8 +23,7 @@ static struct world *world(enum interrupt_way way)
 {
     static struct world w;
 
-    interrupt_free(w.i);
-    w = (struct world){ .i = interrupt_new(), .q = { .number = 7, .id = "run", .is_run = 1 } };
+    w = (struct world){ .i = &w.q.interrupt, .q = { .number = 7, .id = "run", .is_run = 1 } };
     w.m = (struct interrupt_moment){
         .way = way, .can_take = 1, .may_run = 1, .target = &w.q, .now_ms = NOW
     };
@@ -72,7 +71,7 @@ static void with_nothing_to_interrupt_no_signal_is_sent(void **state)
         w->m.works = rows[n].works;
         w->m.can_take = rows[n].can_take;
         assert_int_equal(ask(w), rows[n].want);
-        assert_int_equal(interrupt_number(w->i), 0);
+        assert_false(interrupt_is_pending(w->i));
         assert_int_equal(at(w, 60000), INTERRUPT_NOTHING);
     }
 }
@@ -85,10 +84,10 @@ static void a_run_that_is_not_busy_yet_is_signalled_when_it_is(void **state)
     for (size_t n = 0; n < 2; n++) {
         struct world *w = world(ways[n]);
         assert_int_equal(ask(w), INTERRUPT_WAIT);
-        assert_true(interrupt_waits_for(w->i, &w->q));
+        assert_true(interrupt_waits(w->i));
         assert_int_equal(at(w, 200), INTERRUPT_WAIT);
         assert_int_equal(busy(w), INTERRUPT_SEND);
-        assert_false(interrupt_waits_for(w->i, &w->q));
+        assert_false(interrupt_waits(w->i));
         assert_int_equal(busy(w), INTERRUPT_NOTHING); /* once */
         assert_int_equal(at(w, 60000), INTERRUPT_NOTHING);
     }
@@ -113,9 +112,37 @@ static void the_busy_of_another_run_brings_nothing(void **state)
     (void)state;
     assert_int_equal(ask(w), INTERRUPT_WAIT);
     w->m.target = &other;
-    assert_int_equal(interrupt_busy(w->i, &w->m), INTERRUPT_NOTHING);
+    assert_false(interrupt_awaits_busy(&other.interrupt));
+    assert_int_equal(interrupt_busy(&other.interrupt, &w->m), INTERRUPT_NOTHING);
     w->m.target = &w->q;
     assert_int_equal(busy(w), INTERRUPT_SEND);
+}
+
+static void the_interrupt_of_another_run_does_not_take_the_place_of_one_that_waits(void **state)
+{
+    struct world *w = world(INTERRUPT_BY_SIGNAL);
+    struct query other = { .number = 8, .id = "other", .busy = 1, .is_run = 1 };
+
+    (void)state;
+    assert_int_equal(ask(w), INTERRUPT_WAIT);
+    w->m.target = &other; /* sent later, taken first */
+    assert_int_equal(interrupt_ask(&other.interrupt, &w->m), INTERRUPT_SEND);
+    w->m.target = &w->q;
+    assert_true(interrupt_waits(w->i));
+    assert_int_equal(busy(w), INTERRUPT_SEND);
+    w = world(INTERRUPT_BY_NAME);
+    other.interrupt = (struct interrupt){ 0 };
+    assert_int_equal(ask(w), INTERRUPT_NAME);
+    interrupt_named(w->i, "m1");
+    w->m.target = &other;
+    assert_int_equal(interrupt_ask(&other.interrupt, &w->m), INTERRUPT_NAME);
+    interrupt_named(&other.interrupt, "m2");
+    interrupt_answered(w->i, "m2", 1);
+    interrupt_answered(&other.interrupt, "m2", 1);
+    assert_true(interrupt_waits(w->i) && !interrupt_waits(&other.interrupt));
+    w->m.target = &w->q;
+    w->q.busy = 1;
+    assert_int_equal(at(w, INTERRUPT_ANSWER_MS), INTERRUPT_SEND);
 }
 
 static void by_name_each_is_sent_since_the_run_may_have_caught_the_one_before(void **state)
@@ -128,9 +155,9 @@ static void by_name_each_is_sent_since_the_run_may_have_caught_the_one_before(vo
     assert_int_equal(ask(w), INTERRUPT_NAME);
     interrupt_named(w->i, "m2");
     interrupt_answered(w->i, "m1", 1);
-    assert_true(interrupt_waits_for(w->i, &w->q)); /* the second is not answered */
+    assert_true(interrupt_waits(w->i)); /* the second is not answered */
     interrupt_answered(w->i, "m2", 1);
-    assert_false(interrupt_waits_for(w->i, &w->q));
+    assert_false(interrupt_waits(w->i));
 }
 
 static void several_clients_that_interrupt_together_send_one_signal(void **state)
@@ -151,9 +178,9 @@ static void a_named_one_that_the_kernel_took_is_not_followed_by_a_signal(void **
     assert_int_equal(ask(w), INTERRUPT_NAME);
     interrupt_named(w->i, "m1");
     interrupt_answered(w->i, "other", 1);
-    assert_true(interrupt_waits_for(w->i, &w->q));
+    assert_true(interrupt_waits(w->i));
     interrupt_answered(w->i, "m1", 1);
-    assert_false(interrupt_waits_for(w->i, &w->q));
+    assert_false(interrupt_waits(w->i));
     assert_int_equal(busy(w), INTERRUPT_NOTHING);
     assert_int_equal(at(w, 60000), INTERRUPT_NOTHING);
     assert_int_equal(ask(w), INTERRUPT_NAME); /* the user asks once more */
@@ -268,11 +295,11 @@ static void a_run_that_ended_takes_its_interrupt_with_it(void **state)
     assert_int_equal(ask(w), INTERRUPT_WAIT);
     w->m.target = NULL;
     assert_int_equal(at(w, 200), INTERRUPT_NOTHING);
-    assert_int_equal(interrupt_number(w->i), 0);
+    assert_false(interrupt_is_pending(w->i));
     w->m.target = &next;
-    assert_int_equal(interrupt_busy(w->i, &w->m), INTERRUPT_NOTHING);
+    assert_int_equal(interrupt_busy(&next.interrupt, &w->m), INTERRUPT_NOTHING);
     assert_int_equal(at(w, 60000), INTERRUPT_NOTHING);
-    assert_int_equal(ask(w), INTERRUPT_SEND); /* of its own */
+    assert_int_equal(interrupt_ask(&next.interrupt, &w->m), INTERRUPT_SEND); /* of its own */
 }
 
 static void what_the_gateway_before_sent_has_begun(void **state)
@@ -338,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_run_that_is_not_busy_yet_is_signalled_when_it_is),
         cmocka_unit_test(a_busy_run_is_signalled_at_once_and_again_only_when_asked_again),
         cmocka_unit_test(the_busy_of_another_run_brings_nothing),
+        cmocka_unit_test(the_interrupt_of_another_run_does_not_take_the_place_of_one_that_waits),
         cmocka_unit_test(by_name_each_is_sent_since_the_run_may_have_caught_the_one_before),
         cmocka_unit_test(several_clients_that_interrupt_together_send_one_signal),
         cmocka_unit_test(a_named_one_that_the_kernel_took_is_not_followed_by_a_signal),

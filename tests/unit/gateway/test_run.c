@@ -254,26 +254,92 @@ static void the_first_of_a_shell_may_run_unless_something_else_is_known_to(void 
     struct query *second = add(q, 2, "b", "execute_request");
     struct query *other = add(q, 1, "c", "execute_request");
     snprintf(other->subshell, sizeof other->subshell, "sub");
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(first->is_next && !second->is_next && other->is_next);
     /* A message of a widget is handled before it. */
     struct query *comm = add(q, 1, "d", "comm_msg");
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(first->is_next);
     comm->busy = 1;
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(!first->is_next && other->is_next);
     comm->idle = 1;
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(first->is_next);
     first->busy = 1;
     run_busy(&first->run);
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(!first->is_next && !second->is_next);
     first->idle = first->replied = 1;
     run_end(&first->run, RUN_OK);
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     assert_true(second->is_next);
+    q = queries_free(q);
+}
+
+static void a_run_behind_another_one_is_not_what_a_signal_would_hit(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *first = add(q, 1, "a", "execute_request");
+    struct query *second = add(q, 2, "b", "execute_request");
+    struct query *comm = add(q, 1, "c", "comm_msg");
+    queries_mark_next(q, 1);
+    assert_true(query_may_run(first) && !query_may_run(second));
+    comm->busy = 1; /* the callback of a widget */
+    queries_mark_next(q, 1);
+    assert_true(!query_may_run(first) && !query_may_run(second));
+    first->busy = 1;
+    run_busy(&first->run);
+    queries_mark_next(q, 1);
+    assert_true(query_may_run(first) && !query_may_run(second));
+    second->inherited = 1; /* nobody knows */
+    assert_true(query_may_run(second));
+    q = queries_free(q);
+}
+
+static void a_request_whose_idle_was_lost_does_not_keep_a_run_from_being_next(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *info = add(q, 1, "i", "kernel_info_request");
+    struct query *comm = add(q, 2, "c", "comm_msg");
+    struct query *run = add(q, 1, "r", "execute_request");
+    info->busy = 1;
+    queries_mark_next(q, 100000);
+    assert_true(query_works(info, 100000) && !run->is_next); /* without a reply it may work on */
+    info->replied = 1;
+    info->replied_ms = 100000;
+    queries_mark_next(q, 100000 + RUN_REPLY_GRACE_MS - 1);
+    assert_false(run->is_next);
+    queries_mark_next(q, 100000 + RUN_REPLY_GRACE_MS);
+    assert_true(run->is_next && !query_works(info, 100000 + RUN_REPLY_GRACE_MS));
+    comm->busy = 1; /* it has no reply */
+    queries_mark_next(q, 900000);
+    assert_false(run->is_next);
+    comm->idle = run->busy = run->replied = 1; /* the end of a run has rules of its own */
+    assert_true(query_works(run, 900000));
+    q = queries_free(q);
+}
+
+static void a_new_process_has_runs_of_new_numbers_that_nobody_interrupted(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    add(q, 1, "a", "execute_request");
+    struct query *old = add(q, 1, "b", "execute_request");
+    uint64_t number = old->number;
+    old->interrupt.stage = STAGE_HELD;
+    queries_clear(q);
+    assert_null(queries_first(q));
+    assert_int_equal(queries_runs(q), 0);
+    struct query *fresh = add(q, 1, "b", "execute_request");
+    assert_int_equal(fresh->number, number + 1);
+    assert_null(queries_by_number(q, number));
+    assert_false(interrupt_is_pending(&fresh->interrupt));
     q = queries_free(q);
 }
 
@@ -289,7 +355,7 @@ static void more_subshells_than_there_are_places_cost_only_themselves(void **sta
         struct query *r = add(q, 1, id, "execute_request");
         snprintf(r->subshell, sizeof r->subshell, "%u", i);
     }
-    queries_mark_next(q);
+    queries_mark_next(q, 1);
     for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r))
         marked += r->is_next != 0;
     assert_true(marked > 0 && marked < 200);
@@ -395,6 +461,9 @@ int main(void)
         cmocka_unit_test(constant_ids_are_answered_oldest_first),
         cmocka_unit_test(a_finished_query_is_forgotten_and_its_run_counted_out_once),
         cmocka_unit_test(the_first_of_a_shell_may_run_unless_something_else_is_known_to),
+        cmocka_unit_test(a_run_behind_another_one_is_not_what_a_signal_would_hit),
+        cmocka_unit_test(a_request_whose_idle_was_lost_does_not_keep_a_run_from_being_next),
+        cmocka_unit_test(a_new_process_has_runs_of_new_numbers_that_nobody_interrupted),
         cmocka_unit_test(more_subshells_than_there_are_places_cost_only_themselves),
         cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
         cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
