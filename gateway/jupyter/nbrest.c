@@ -210,26 +210,6 @@ static void answer_full(struct request *r)
                   NBSESSIONS_MAX, NBSESSIONS_TEXT_MAX);
 }
 
-/* A path has one session: asking again gives it again. 1 when that was the answer. */
-static int answer_existing(struct request *r, struct jupyter *j, const char *path)
-{
-    struct nbsession *s = nbsessions_by_path(j->notebooks, &r->principal, path);
-    struct kernel *k = s != NULL && s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
-
-    if (s == NULL)
-        return 0;
-    if (k != NULL) {
-        answer_session(r, j, 201, s, k);
-        return 1;
-    }
-    if (s->token != 0) {
-        request_error(r, 409, "a session for this path is being started");
-        return 1;
-    }
-    nbsessions_remove(j->notebooks, s);
-    return 0;
-}
-
 /* 1 after an answer: what runs keeps its profile. */
 static int has_another_profile(struct request *r, const struct kernel *k, const char *profile)
 {
@@ -241,6 +221,28 @@ static int has_another_profile(struct request *r, const struct kernel *k, const 
         return 0;
     request_error(r, 409, "kernel.profile: the kernel runs with profile '%s'", has);
     return 1;
+}
+
+/* A path has one session: asking again gives it again. 1 when that was the answer. */
+static int answer_existing(struct request *r, struct jupyter *j, const char *path,
+                           const char *profile)
+{
+    struct nbsession *s = nbsessions_by_path(j->notebooks, &r->principal, path);
+    struct kernel *k = s != NULL && s->kernel_id[0] != '\0' ? kernel_of(j, s) : NULL;
+
+    if (s == NULL)
+        return 0;
+    if (k != NULL) {
+        if (!has_another_profile(r, k, profile))
+            answer_session(r, j, 201, s, k);
+        return 1;
+    }
+    if (s->token != 0) {
+        request_error(r, 409, "a session for this path is being started");
+        return 1;
+    }
+    nbsessions_remove(j->notebooks, s);
+    return 0;
 }
 
 static void create(struct request *r, struct jupyter *j, struct nbsession_body *body)
@@ -292,7 +294,7 @@ void nbsessions_create(struct request *r, void *arg)
     if (body.path == NULL || body.type == NULL)
         request_error(r, 400, "Missing field in JSON data: %s",
                       body.path == NULL ? "path" : "type");
-    else if (!answer_existing(r, j, body.path))
+    else if (!answer_existing(r, j, body.path, body.kernel_profile))
         create(r, j, &body);
     nbsession_body_free(&body);
 }

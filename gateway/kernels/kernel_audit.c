@@ -37,6 +37,7 @@ int kernel_audit_intent(struct kernel *k, const char *event, struct err *e)
         return 0;
     begin(&l, k, event, origin_now());
     auditline_string(&l, "kernelspec", k->recipe.spec_name);
+    auditline_string(&l, "profile", k->session->profile);
     return audit_intent(&l, e);
 }
 

@@ -283,13 +283,13 @@ void sessions_create_kernel(struct sessions *s, const struct principal *p,
     struct err e = { 0 };
     struct kernel *k = r->kernel_id != NULL ? sessions_find_kernel(s, p, r->kernel_id) : NULL;
 
-    if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING || !k->born)) {
-        waiter_add(&k->started, done, arg, token);
-        return;
-    }
     if (k != NULL && r->profile != NULL && strcmp(r->profile, k->session->profile) != 0) {
         err_set(&e, HC_ESTATE, "profile: the kernel runs with profile '%s'", k->session->profile);
         done(arg, token, NULL, &e);
+        return;
+    }
+    if (k != NULL && (k->phase == KERNEL_CREATING || k->phase == KERNEL_STARTING || !k->born)) {
+        waiter_add(&k->started, done, arg, token);
         return;
     }
     if (k != NULL) {

@@ -75,6 +75,7 @@ def test_each_act_has_its_line_with_who_and_what(audited):
                      "login_failure", "login_failure", "audit_closed"]
     created, = named(s.audit, "kernel_create")
     assert created["principal"] == "default" and created["kernel"] == kid and created["kernelspec"] == "python3"
+    assert created["profile"] == "default"
     assert created["request_id"] == "create-1" and created["peer"].startswith("127.0.0.1:")
     assert named(s.audit, "kernel_start_end", request_id="create-1", outcome="ok", generation=1)
     starts, ends = named(s.audit, "run_start"), named(s.audit, "run_end")

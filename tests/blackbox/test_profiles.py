@@ -1,10 +1,12 @@
 """Named profiles: what they say is in force, and nobody gets more than that by any way."""
 
+import concurrent.futures
 import json
 import os
 import re
 import signal
 import subprocess
+import uuid
 
 import pytest
 
@@ -123,6 +125,22 @@ def test_sessions_name_a_profile_for_their_kernel(with_profiles):
     kid = r.json()["kernel"]["id"]
     assert "profile" in message(s.post(kernel_id=kid, profile="small"), 409)        # it runs with another one
     assert s.post(kernel_id=kid, profile="other").status == 201
+    again = {"path": "a", "type": "console", "kernel": {"profile": "small"}}
+    assert "kernel.profile" in message(s.request("POST", "/api/sessions", again), 409)
+    again["kernel"]["profile"] = "other"
+    r = s.request("POST", "/api/sessions", again)
+    assert r.status == 201 and r.json()["kernel"]["id"] == kid
+
+
+def test_a_kernel_that_still_starts_is_not_given_for_another_profile(with_profiles):
+    s = with_profiles({"small": {"limits": SMALL}, "other": {"limits": {"memory_mb": 300}}})
+    kid = str(uuid.uuid4())
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        first = pool.submit(s.post, kernel_id=kid, profile="small")
+        wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 200, every=0.001)
+        same = pool.submit(s.post, kernel_id=kid, profile="small")
+        assert "profile" in message(s.post(kernel_id=kid, profile="other"), 409)
+        assert first.result().json()["profile"] == "small" == same.result().json()["profile"]
 
 
 @pytest.mark.parametrize("value, word", [(5, "profile must be a string"), ([], "profile must be a string"), ("nosuch", "there is no profile 'nosuch'"),
