@@ -26,6 +26,10 @@ from .signals import ignore_interrupt
 INTERRUPTED = compile("raise KeyboardInterrupt", "<interrupted before it began>", "exec")
 POKES = (0.005, 0.02, 0.1, 0.4, 1)  # seconds after a signal
 WANTED_MAX = 256  # named before they arrived; what never comes is forgotten
+WANTED_S = 60
+# A name may cross the reply of its cell. It is not for a later one, of a client that uses an id twice.
+FINISHED_MAX = 16
+FINISHED_S = 5
 
 
 def in_main_thread():
@@ -54,7 +58,8 @@ class Kernel(IPythonKernel):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self._work_lock = threading.Lock()  # held while _at_work changes, or is signalled
-        self._wanted = collections.OrderedDict()
+        self._wanted = collections.OrderedDict()  # until when
+        self._finished = collections.deque(maxlen=FINISHED_MAX)  # with the time
         signal.signal(signal.SIGURG, ignore_interrupt)
 
     def _keep_interrupt(self, signum, frame):
@@ -89,7 +94,7 @@ class Kernel(IPythonKernel):
             return
         with self._work_lock:
             self._at_work = parent["header"].get("msg_id")
-            if self._wanted.pop(self._at_work, False):
+            if self._wanted.pop(self._at_work, 0) > time.monotonic():
                 self._interrupt_kept = True
 
     def post_handler_hook(self):
@@ -97,6 +102,8 @@ class Kernel(IPythonKernel):
             signal.signal(signal.SIGINT, self._keep_interrupt)
             # who holds the lock has sent the signal before it lets go: it arrives here
             with self._work_lock:
+                if self._at_work is not None:
+                    self._finished.append((self._at_work, time.monotonic()))
                 self._at_work = None
 
     async def do_execute(self, *args, **kwargs):
@@ -163,7 +170,10 @@ class NamingKernel(Kernel):
                 for seconds in POKES:
                     asyncio.get_running_loop().call_later(seconds, self._poke, target)
                 return True
-            self._wanted[target] = True
+            now = time.monotonic()
+            if any(msg_id == target and now < then + FINISHED_S for msg_id, then in self._finished):
+                return True  # its reply is on the way
+            self._wanted[target] = now + WANTED_S
             while len(self._wanted) > WANTED_MAX:
                 self._wanted.popitem(last=False)
         return True

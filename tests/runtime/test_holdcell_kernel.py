@@ -176,6 +176,27 @@ def test_a_named_interrupt_that_comes_around_the_end_of_its_cell_never_hits_the_
     assert ends == {"ok", "error"}  # some were in time, some not
 
 
+def test_a_name_that_crosses_the_reply_of_its_cell_does_not_hit_a_later_cell_of_the_same_id(kernel):
+    for _ in range(5):
+        kernel.send("shell", "execute_request", {"code": "'first'", **CELL}, msg_id="used-twice")
+        assert kernel.reply("shell", "used-twice")["content"]["status"] == "ok"
+        kernel.outputs("used-twice")
+        assert interrupt_named(kernel, "used-twice") == {"status": "ok"}
+        kernel.send("shell", "execute_request", {"code": "print('whole')", **CELL}, msg_id="used-twice")
+        assert kernel.reply("shell", "used-twice")["content"]["status"] == "ok"
+        assert streams(kernel.outputs("used-twice")) == "whole\n"
+
+
+def test_a_cell_that_comes_long_after_it_was_named_runs(kernel):
+    kernel.text("import holdcell_kernel.interrupts as rules; was, rules.WANTED_S = rules.WANTED_S, 0.1")
+    assert interrupt_named(kernel, "long-after") == {"status": "ok"}
+    kernel.text("import time; time.sleep(0.2)")
+    kernel.send("shell", "execute_request", {"code": "print('whole')", **CELL}, msg_id="long-after")
+    assert kernel.reply("shell", "long-after")["content"]["status"] == "ok"
+    assert streams(kernel.outputs("long-after")) == "whole\n"
+    kernel.text("rules.WANTED_S = was")
+
+
 def test_a_named_interrupt_ends_a_sleep_that_begins_at_the_same_moment(kernel):
     """The thread that takes the message gets the interpreter lock when the cell lets go of it, just before it sleeps."""
     for _ in range(60):
