@@ -62,6 +62,7 @@ cp scripts/holdcell.service "$tree/scripts/"
 cp "$build"/bin/* "$tree/build/release/bin/"
 cp "$build"/tests/{zconsole,scripted-kernel,inject} "$tree/build/release/tests/"
 cp -r tests/attacks tests/blackbox tests/vm "$tree/tests/"
+cp -r docs "$tree/" # what the tests compare the programs with
 # No compiler there.
 cc -static -Os -s -o "$tree/build/attack-helper" tests/attacks/helper.c || fail "the attacks' helper does not compile"
 unit_programs=()
