@@ -305,10 +305,13 @@ void kernel_on_oversized(void *arg, const struct jmsg *m, const struct jmsg_fact
     kernel_tell_stream(k, m->parent_header, line);
 }
 
-void kernel_on_reopened(void *arg)
+void kernel_on_lost(void *arg)
 {
+    static struct log_limit limit;
     struct kernel *k = arg;
 
+    if (log_allowed(&limit, 10))
+        log_warn("iopub_lost", "kernel=%s", k->id);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         if (q->is_run && !run_ended(&q->run))
             kernel_tell_stream(k, q->header,

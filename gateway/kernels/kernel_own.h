@@ -249,7 +249,7 @@ void kernel_on_oversized(void *arg, const struct jmsg *m, const struct jmsg_fact
                          const char *why);
 void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
                                const struct jmsg_facts *f, size_t bytes, const char *why);
-void kernel_on_reopened(void *arg);
+void kernel_on_lost(void *arg);
 void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                      const struct jmsg_facts *f);
 /* Puts an input_request into the log once more. */

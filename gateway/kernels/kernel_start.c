@@ -103,7 +103,7 @@ void kernel_connect(struct kernel *k)
         .iopub = kernel_on_iopub,
         .unwanted = kernel_is_unwanted,
         .oversized = kernel_on_oversized,
-        .reopened = kernel_on_reopened,
+        .lost = kernel_on_lost,
         .proven = on_proven,
         .ready = on_ready,
         .answered = on_answered,

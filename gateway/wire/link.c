@@ -16,6 +16,7 @@ enum {
     NUDGE_AGAIN_MS =
         200, /* answered, but nothing on iopub: the answer came before the subscription */
     REOPEN_MS = 200,
+    LOST_MS = 2000, /* a kernel that ends has ended by then; a run waits longer for its idle */
     FRAMES_MAX = 1024 + 8,
 };
 
@@ -43,6 +44,8 @@ struct link {
     struct loop_timer *timer;   /* nudges, until proven */
     struct loop_timer *give_up; /* until proven */
     struct loop_timer *reopen;
+    int broke;               /* the SUB did, and nothing came on the one after it */
+    struct loop_timer *lost; /* until the owner is told of that */
     struct link_counts counts;
     struct view frames[FRAMES_MAX]; /* of the message being sent */
 };
@@ -164,6 +167,15 @@ static int is_unwanted(struct link *l, const struct jmsg *m)
            l->ops.unwanted(l->arg, m, &header, &parent);
 }
 
+/* Once, however often it is tried to connect anew. */
+static void tell_lost(void *arg)
+{
+    struct link *l = arg;
+
+    l->lost = loop_timer_close(l->lost);
+    l->ops.lost(l->arg);
+}
+
 static void on_iopub(void *arg, const struct view *frames, size_t count)
 {
     struct link *l = arg;
@@ -171,6 +183,9 @@ static void on_iopub(void *arg, const struct view *frames, size_t count)
     struct jmsg_facts facts;
     struct err e = { 0 };
 
+    l->broke = 0;
+    if (l->lost != NULL)
+        tell_lost(l);
     int rc = jmsg_parse(frames, count, &jmsg_limits_default, &m, &e);
     if (rc == 0 && is_unwanted(l, &m))
         return;
@@ -275,14 +290,15 @@ static int open_sub(struct link *l, struct err *e)
 
 static void reopen_sub(void *arg)
 {
-    static struct log_limit limit;
     struct link *l = arg;
     struct err e = { 0 };
 
     l->reopen = loop_timer_close(l->reopen);
-    if (log_allowed(&limit, 10))
-        log_warn("iopub_reopened", "session=%s", l->session);
     zsocket_drain(l->sub);
+    if (!l->broke) {
+        l->broke = 1;
+        l->lost = loop_timer_start(l->loop, LOST_MS, 0, tell_lost, l);
+    }
     struct zsocket *old = l->sub;
     if (open_sub(l, &e) < 0) {
         log_error("iopub_reopen", "error=\"%s\"", e.msg);
@@ -292,7 +308,6 @@ static void reopen_sub(void *arg)
     /* DEALERs go on behind the new one. */
     zsocket_replace(old, l->sub);
     old = zsocket_close(old);
-    l->ops.reopened(l->arg);
 }
 
 static void on_own_joined(void *arg)
@@ -362,6 +377,7 @@ struct link *link_close(struct link *l)
     l->timer = loop_timer_close(l->timer);
     l->give_up = loop_timer_close(l->give_up);
     l->reopen = loop_timer_close(l->reopen);
+    l->lost = loop_timer_close(l->lost);
     for (enum link_own i = 0; i < LINK_OWN_COUNT; i++)
         l->own[i].socket = zsocket_close(l->own[i].socket);
     l->sub = zsocket_close(l->sub);
@@ -376,6 +392,7 @@ void link_peer_ended(struct link *l)
 {
     l->ended = 1;
     l->reopen = loop_timer_close(l->reopen);
+    l->lost = loop_timer_close(l->lost);
 }
 
 int link_is_proven(const struct link *l)

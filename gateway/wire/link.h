@@ -31,7 +31,9 @@ struct link_ops {
      * the rest was not looked at. bytes is its size, why the ceiling. */
     void (*oversized)(void *arg, const struct jmsg *m, const struct jmsg_facts *f, size_t bytes,
                       const char *why);
-    void (*reopened)(void *arg); /* iopub broke and was connected anew: something was lost */
+    /* iopub broke, and the kernel did not end: something may be lost. Told once, before what comes
+     * on the next connection. */
+    void (*lost)(void *arg);
     /* iopub is received for sure, or was given up on after `give_up_ms`. */
     void (*proven)(void *arg);
     void (*ready)(void *arg); /* the kernel answered on its shell channel, for the first time */

@@ -230,20 +230,23 @@ static const struct zmtpcount_limits limits = { ZGUARD_FRAME_MAX, ZGUARD_MESSAGE
                                                 ZGUARD_PARTS_MAX };
 static const struct zmtpcount_ops ops = { on_part, on_message };
 
-/* What was looked at is there, and nobody else reads; a descriptor sent along may divide it. */
-static long consume(int fd, uint8_t *p, size_t n)
+/* Reads what was counted, p[0..n). It is there, and nobody else reads; a descriptor sent along may
+ * divide it. Returns how much of it was read as it was counted. */
+static size_t consume(int fd, const uint8_t *p, size_t n)
 {
+    uint8_t read[8192];
     size_t done = 0;
 
     while (done < n) {
-        long r = syscall(SYS_recvfrom, fd, p + done, n - done, 0, NULL, NULL);
+        size_t want = n - done < sizeof read ? n - done : sizeof read;
+        long r = syscall(SYS_recvfrom, fd, read, want, 0, NULL, NULL);
         if (r < 0 && errno == EINTR)
             continue;
-        if (r <= 0)
-            return -1;
+        if (r <= 0 || memcmp(read, p + done, (size_t)r) != 0)
+            break;
         done += (size_t)r;
     }
-    return (long)n;
+    return done;
 }
 
 static long refuse(void)
@@ -279,7 +282,12 @@ static long receive_counted(struct zguard *g, int fd, void *p, size_t n)
         errno = EAGAIN;
         return -1;
     }
-    return consume(fd, p, taken) < 0 ? refuse() : (long)taken;
+    if (consume(fd, p, taken) == taken)
+        return (long)taken;
+    lock();
+    set_fault(g, "what it sent was not there when it was read");
+    unlock();
+    return refuse();
 }
 
 long zguard_receive(struct zguard *g, int fd, void *p, size_t n, int flags)
@@ -427,6 +435,11 @@ struct zguard *zguard_connecting(const char *path)
 
 void zguard_connected(struct zguard *g, int fd)
 {
+    int in_line = 1;
+
+    /* What peeking shows is what is read then: a byte out of band would be in one of them alone.
+     * Fails for what has none. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &in_line, sizeof in_line);
     check(fd >= 0 && fd < DESCRIPTORS); /* RLIMIT_NOFILE is below */
     lock();
     g->refs++;

@@ -68,6 +68,15 @@ struct rule {
             }                \
         }                    \
     }
+#define REFUSE_WHEN(call, code, a, m, v) \
+    {                                    \
+        call, code, 1,                   \
+        {                                \
+            {                            \
+                a, m, v                  \
+            }                            \
+        }                                \
+    }
 #define SOCKET(family, type, protocol)            \
     {                                             \
         "socket", 0, 3,                           \
@@ -163,7 +172,15 @@ static const struct rule common_rules[] = {
     PRCTL(0x53564d41 /* PR_SET_VMA: names of mappings */),
 };
 
+/* A byte out of band is not where it was sent: it stands elsewhere, or not at all, in what the
+ * receiver peeks at and in what it reads. The gateway's guard peeks at what kernels send. */
+#define IN_BAND(call, flags) \
+    WHEN1(call, flags, MSG_OOB, 0), REFUSE_WHEN(call, EOPNOTSUPP, flags, MSG_OOB, MSG_OOB)
+
 static const struct rule session_rules[] = {
+    IN_BAND("sendto", 3),
+    IN_BAND("sendmsg", 2),
+    IN_BAND("sendmmsg", 3),
     /* inotify and fanotify reach every inode that two sessions share; on ENOSYS
      * watchers fall back to polling. */
     REFUSE("inotify_init", ENOSYS),

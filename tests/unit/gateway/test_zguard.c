@@ -387,6 +387,18 @@ static long wire_announce(struct wire *w, uint8_t flags, uint64_t n)
     return wire_say(w, head, sizeof head);
 }
 
+/* A byte out of band is part of the stream: what is counted and what is read are the same. */
+static void a_byte_out_of_band_stands_where_it_was_sent(void **state)
+{
+    struct wire w;
+
+    (void)state;
+    wire_greet(&w);
+    assert_int_equal(send(w.kernels_end, "\0", 1, MSG_OOB | MSG_NOSIGNAL), 1);
+    assert_int_equal(wire_say(&w, "\0\1a", 3), 4); /* an empty message, and the head of another */
+    wire_close(&w);
+}
+
 /* The library would not count the first, and take the second for no message. */
 static void frames_that_only_one_side_counts_end_the_connection(void **state)
 {
@@ -649,6 +661,7 @@ int main(void)
         TEST(all_sockets_of_a_kernel_have_one_turn_together),
         TEST(who_uses_up_its_turns_comes_after_the_others),
         TEST(a_message_that_does_not_end_goes_when_others_wait_for_its_room),
+        TEST(a_byte_out_of_band_stands_where_it_was_sent),
         TEST(frames_that_only_one_side_counts_end_the_connection),
         TEST(room_is_never_lost_whatever_the_numbers_say),
         TEST(the_loop_may_give_back_a_message_beyond_before_it_is_closed),

@@ -578,6 +578,30 @@ static void advice_does_not_reach_what_is_shared(void **state)
     assert_child_passes(advice, NULL);
 }
 
+static void out_of_band(void *arg)
+{
+    char byte = 0;
+    struct iovec part = { &byte, 1 };
+    struct mmsghdr messages = { .msg_hdr = { .msg_iov = &part, .msg_iovlen = 1 } };
+    int fds[2];
+
+    (void)arg;
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
+    load(SECCOMP_SESSION);
+    EXPECT_ERRNO(send(fds[0], "a", 1, MSG_OOB), EOPNOTSUPP);
+    EXPECT_ERRNO(sendmsg(fds[0], &messages.msg_hdr, MSG_OOB | MSG_DONTWAIT), EOPNOTSUPP);
+    EXPECT_ERRNO(sendmmsg(fds[0], &messages, 1, MSG_OOB), EOPNOTSUPP);
+    EXPECT(send(fds[0], "a", 1, MSG_NOSIGNAL) == 1);
+    EXPECT(sendmsg(fds[0], &messages.msg_hdr, MSG_NOSIGNAL | MSG_DONTWAIT) == 1);
+    EXPECT(sendmmsg(fds[0], &messages, 1, MSG_NOSIGNAL) == 1);
+}
+
+static void nothing_is_sent_out_of_band(void **state)
+{
+    (void)state;
+    assert_child_passes(out_of_band, NULL);
+}
+
 static void memory_files_and_signals_work(void **state)
 {
     (void)state;
@@ -652,6 +676,7 @@ int main(void)
         cmocka_unit_test(the_limit_of_core_files_stays_what_it_is),
         cmocka_unit_test(no_file_gets_an_attribute_or_access_list),
         cmocka_unit_test(advice_does_not_reach_what_is_shared),
+        cmocka_unit_test(nothing_is_sent_out_of_band),
         cmocka_unit_test(memory_files_and_signals_work),
 #if defined(__x86_64__)
         cmocka_unit_test(foreign_calls_kill_the_process),
