@@ -97,7 +97,8 @@ static const struct option_spec specs[] = {
     NUMBER("orphan-timeout", "SECONDS", orphan_timeout_s, 0, 30 * 24 * 3600,
            "sessions end after this time without a gateway; 0: never (600)"),
     MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 1, 86400000,
-          "how long a WebSocket handshake waits for its kernel (5)"),
+          "how long a WebSocket handshake waits for a kernel that starts, before it is answered "
+          "without it (8)"),
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 

@@ -13,7 +13,9 @@
 enum {
     KERNEL_NUMBER = 1, /* of a session's only kernel */
     SHUTDOWN_WAIT_MS = 5000,
-    HANDSHAKE_MS = 5000, /* half of what the least patient client gives */
+    /* The least patient client gives 10 s (jupyter_kernel_client). Those that go by jupyter_server's gateway
+     * client give up about a second after a handshake with a kernel that does not answer. */
+    HANDSHAKE_MS = 8000,
 };
 
 static const uint64_t spool_max = 2ull << 30;

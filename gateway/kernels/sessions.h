@@ -51,7 +51,7 @@ struct sessions_policy {
     const char *data;                   /* names of data directories (datanames.h); NULL: none */
     const char *message_types;          /* comma list of those that clients may send; NULL: all */
     int no_tracebacks;                  /* errors of cells are told without their text */
-    uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 5000 */
+    uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 8000 */
 };
 
 struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct kernelspecs *specs,
