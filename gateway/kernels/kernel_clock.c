@@ -98,7 +98,7 @@ void kernel_see_stop(struct query *q, const struct jmsg *m, const char *type)
         q->interrupt_seen = jsonscan_string_equals(v, "KeyboardInterrupt");
 }
 
-void kernel_tell_stop(struct kernel *k, struct query *q)
+void kernel_tell_stop(struct kernel *k, struct query *q, int stopped)
 {
     const struct time_limits *l = &k->session->times;
     char text[200], time[TIME_TEXT];
@@ -106,7 +106,13 @@ void kernel_tell_stop(struct kernel *k, struct query *q)
     if (q->stop_told)
         return;
     q->stop_told = 1;
-    if (q->clock.why == RUNCLOCK_STDIN)
+    if (!stopped)
+        snprintf(text, sizeof text,
+                 "\n[holdcell] the cell was interrupted by the server after %s, its %s timeout; it "
+                 "ended as it says itself\n",
+                 time_text(q->clock.why == RUNCLOCK_STDIN ? l->stdin_ms : l->cell_ms, time),
+                 q->clock.why == RUNCLOCK_STDIN ? "stdin" : "cell");
+    else if (q->clock.why == RUNCLOCK_STDIN)
         snprintf(text, sizeof text,
                  "\n[holdcell] cell stopped: nobody answered input() within %s, the server's "
                  "stdin timeout; variables are kept\n",

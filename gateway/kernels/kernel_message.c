@@ -183,9 +183,8 @@ static void look_ahead(struct kernel *k, struct query *q, const struct names *n,
     if (!q->run.overdue)
         return;
     kernel_see_stop(q, m, n->type);
-    if (strcmp(state, "idle") == 0 &&
-        (q->replied ? q->run.verdict == RUN_TIMED_OUT : q->interrupt_seen))
-        kernel_tell_stop(k, q);
+    if (strcmp(state, "idle") == 0)
+        kernel_tell_stop(k, q, q->replied ? q->run.verdict == RUN_TIMED_OUT : q->interrupt_seen);
 }
 
 static void on_status(struct kernel *k, const struct names *n, const char *state)

@@ -311,8 +311,9 @@ int kernel_check_clocks(struct kernel *k, uint64_t now);
 int kernel_has_clock(const struct kernel *k, const struct query *q);
 /* What the kernel said of q, which is past its deadline: was it stopped by that? */
 void kernel_see_stop(struct query *q, const struct jmsg *m, const char *type);
-/* Tells the client of q, once, that the interrupt worked; before the idle that ends it. */
-void kernel_tell_stop(struct kernel *k, struct query *q);
+/* Tells the client of q, once, of the interrupt that its deadline brought; before the idle that ends
+ * it. stopped: the interrupt ended it; else it went on to an end of its own. */
+void kernel_tell_stop(struct kernel *k, struct query *q, int stopped);
 /* ename of the reply to a run that the end of the kernel ends; usual for the others. */
 const char *kernel_overdue_ename(const struct query *q, const char *usual);
 void kernel_input_asked(struct kernel *k, struct query *q);

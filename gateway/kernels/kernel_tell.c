@@ -135,7 +135,7 @@ void kernel_run_ended(struct kernel *k, struct query *q)
 
     k->run_ended_ms = loop_now_ms(sessions_loop(k->all));
     if (q->run.state == RUN_TIMED_OUT)
-        kernel_tell_stop(k, q);
+        kernel_tell_stop(k, q, 1);
     if (s != NULL)
         seat_run_ended(s, q->header);
     activity_touch(&k->activity, kernel_now(k));

@@ -119,7 +119,7 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     if (run_wants_reply(&q->run) && !q->replied) {
         q->replied = 1; /* one that comes later is a second one */
         if (q->run.state == RUN_TIMED_OUT)
-            kernel_tell_stop(k, q);
+            kernel_tell_stop(k, q, 1);
         kernel_tell_reply(k, q, q->run.state == RUN_LOST ? "RunLost" : "KeyboardInterrupt",
                           q->inherited ? kernel_lost_text
                                        : "the kernel ended the cell without a reply");

@@ -122,6 +122,17 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_its_variables_are_kept(clo
     assert reason(clocks, kid) == ""
 
 
+def test_a_cell_that_takes_the_interrupt_for_its_own_is_ok_and_told_of_it(limited, hostile):
+    """As `!command` does, whose child gets it too."""
+    kid, c = limited(cell_timeout=LIMIT)
+    run = c.run("try:\n    while True: time.sleep(0.1)\nexcept KeyboardInterrupt: print('caught')")
+    assert (run.status, run.text) == ("ok", "caught\n")
+    told = run.stream("stderr")
+    assert told.count(f"the cell was interrupted by the server after {LIMIT} s, its cell timeout") == 1, told
+    assert "cell stopped" not in told
+    assert c.run("kept").result == "4711"
+
+
 def test_a_question_that_nobody_answers_ends_its_cell(limited, hostile):
     _, c = limited(stdin_timeout=LIMIT)
     asked = c.start("input('name? ')", allow_stdin=True)
