@@ -177,10 +177,13 @@ static const struct rule common_rules[] = {
 #define IN_BAND(call, flags) \
     WHEN1(call, flags, MSG_OOB, 0), REFUSE_WHEN(call, EOPNOTSUPP, flags, MSG_OOB, MSG_OOB)
 
-static const struct rule session_rules[] = {
+static const struct rule band_rules[] = {
     IN_BAND("sendto", 3),
     IN_BAND("sendmsg", 2),
     IN_BAND("sendmmsg", 3),
+};
+
+static const struct rule session_rules[] = {
     /* inotify and fanotify reach every inode that two sessions share; on ENOSYS
      * watchers fall back to polling. */
     REFUSE("inotify_init", ENOSYS),
@@ -350,8 +353,8 @@ static const struct prologue_answer gateway_answers[] = {
 struct profile {
     const char *name;
     const char *lists[5];
-    const struct rule *rules[4];
-    size_t rule_counts[4];
+    const struct rule *rules[5];
+    size_t rule_counts[5];
     const uint32_t *more_ioctls;
     size_t more_ioctl_count;
     const struct prologue_answer *answers;
@@ -361,16 +364,18 @@ struct profile {
 static const struct profile profiles[] = {
     { "session",
       { "session.list" },
-      { child_rules, common_rules, session_rules, attribute_rules },
-      { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules), COUNT(attribute_rules) },
+      { child_rules, common_rules, session_rules, attribute_rules, band_rules },
+      { COUNT(child_rules), COUNT(common_rules), COUNT(session_rules), COUNT(attribute_rules),
+        COUNT(band_rules) },
       NULL,
       0,
       session_answers,
       COUNT(session_answers) },
     { "init",
       { "session.list", "init.list" },
-      { init_child_rules, common_rules, init_rules, attribute_rules },
-      { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules), COUNT(attribute_rules) },
+      { init_child_rules, common_rules, init_rules, attribute_rules, band_rules },
+      { COUNT(init_child_rules), COUNT(common_rules), COUNT(init_rules), COUNT(attribute_rules),
+        COUNT(band_rules) },
       NULL,
       0,
       session_answers,
