@@ -179,6 +179,7 @@ static void look_ahead(struct kernel *k, struct query *q, const struct names *n,
 {
     if (q == NULL)
         return;
+    q->heard = 1;
     if (strcmp(state, "idle") == 0 && n->parent_type[0] != '\0') {
         session_tell_memory(k->session);
         kernel_tell_dropped(k, q);
@@ -348,6 +349,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
         drop(k, &k->dropped.input, METRIC_INPUT_NOT_ALLOWED, "input_not_allowed", n->type);
         return;
     }
+    q->heard = 1;
     kernel_heard_of(k, q, 0);
     kernel_input_asked(k, q);
     seat_asked(s, m->parts);

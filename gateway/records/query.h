@@ -42,6 +42,7 @@ struct query {
     uint64_t replied_ms;     /* when its reply came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
+    int heard;               /* the kernel published something of it, or asked for input */
     int reached;             /* it is on no way of ours any more: silence.h */
     uint64_t bytes;          /* of the whole message */
     int inherited;           /* sent by the gateway before this one */

@@ -1,9 +1,9 @@
 #include "silence.h"
 
-/* Those of the gateway before have questions of their own, those whose connection broke a rule. */
+/* Those whose connection broke have a rule of their own. */
 static int is_silent(const struct query *r)
 {
-    return r->is_run && r->subshell[0] == '\0' && !r->inherited && !r->doubtful && !r->busy &&
+    return r->is_run && r->subshell[0] == '\0' && !r->doubtful && !r->heard && !r->busy &&
            !r->replied && !r->idle && !run_ended(&r->run);
 }
 
@@ -18,11 +18,12 @@ int silence_is_due(const struct query *r, uint64_t now_ms)
            now_ms >= r->sent_us / 1000 + SILENCE_ASK_MS + r->bytes / SILENCE_BYTES_MS;
 }
 
-/* Kernels that answer while a cell runs would make what waits behind it look ignored. */
+/* Kernels that answer while a cell runs would make what waits behind it look ignored. What a run of
+ * the gateway before does is asked by other questions (kernel_inherit.c). */
 static int occupies(const struct query *r)
 {
     return r->is_run && r->subshell[0] == '\0' && !run_ended(&r->run) &&
-           ((r->busy && !r->idle) || r->inherited);
+           (((r->busy || r->heard) && !r->idle) || r->inherited);
 }
 
 static int is_occupied(const struct queries *q)
