@@ -149,6 +149,15 @@ static void settle(struct kernel *k, struct query *q)
         seat_resume(s);
 }
 
+void kernel_end_ignored(struct kernel *k, struct query *q)
+{
+    run_end(&q->run, RUN_LOST);
+    q->replied = q->idle = 1;
+    kernel_tell_reply(k, q, "RunLost", "the kernel ignored the request");
+    kernel_tell_idle(k, q->seat, q->header);
+    (void)finish(k, q);
+}
+
 /* A kernel takes the requests of one (sub)shell in order. One that is before an
  * executed one of the same client and of which nothing was heard was ignored: a
  * byte-identical repetition, or a message that the kernel could not read. */
@@ -160,11 +169,7 @@ static void end_ignored(struct kernel *k, const struct query *done)
             q->seat != done->seat || q->channel != done->channel ||
             strcmp(q->subshell, done->subshell) != 0)
             continue;
-        run_end(&q->run, RUN_LOST);
-        q->replied = q->idle = 1;
-        kernel_tell_reply(k, q, "RunLost", "the kernel ignored the request");
-        kernel_tell_idle(k, q->seat, q->header);
-        (void)finish(k, q); /* done is settled later, and is of the same seat */
+        kernel_end_ignored(k, q); /* done is settled later, and is of the same seat */
     }
 }
 
@@ -174,6 +179,7 @@ static void look_ahead(struct kernel *k, struct query *q, const struct names *n,
 {
     if (q == NULL)
         return;
+    q->heard = 1;
     if (strcmp(state, "idle") == 0 && n->parent_type[0] != '\0') {
         session_tell_memory(k->session);
         kernel_tell_dropped(k, q);
@@ -345,6 +351,7 @@ static void on_input_request(struct seat *s, const struct names *n, const struct
         drop(k, &k->dropped.input, METRIC_INPUT_NOT_ALLOWED, "input_not_allowed", n->type);
         return;
     }
+    q->heard = 1;
     kernel_heard_of(k, q, 0);
     kernel_input_asked(k, q);
     seat_asked(s, m->parts);
@@ -479,6 +486,7 @@ struct query *kernel_note_query(struct seat *s, enum jmsg_channel channel, const
                        .channel = channel,
                        .header = m->header,
                        .sent_us = clock_monotonic_us(),
+                       .bytes = jmsg_bytes(m),
                        .origin = s->origin };
 
     copy(f->header.msg_id, q.id, sizeof q.id);

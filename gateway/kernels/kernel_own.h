@@ -16,6 +16,7 @@
 #include "recipe.h"
 #include "restarts.h"
 #include "session.h"
+#include "silence.h"
 
 struct graves;
 struct jmsg;
@@ -96,6 +97,7 @@ struct kernel {
     uint64_t next_seat;
     struct graves *graves; /* owned: of clients that lost their seats; NULL: none did */
     struct queries *queries;
+    struct silence silence;
     uint64_t held_count; /* messages that clients had to wait with, ever */
     struct activity activity;
     uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
@@ -261,7 +263,8 @@ struct query *kernel_note_query(struct seat *s, enum jmsg_channel channel, const
 /* For metrics.h; direction is of enum metric_direction. */
 void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction);
 int kernel_run_asks(const struct jmsg *m); /* of an execute_request: with allow_stdin */
-int kernel_may_query(struct seat *s);      /* 0: too much of it is outstanding */
+void kernel_end_ignored(struct kernel *k, struct query *q); /* q may be gone afterwards */
+int kernel_may_query(struct seat *s);                       /* 0: too much of it is outstanding */
 
 /* ---- kernel_tell.c: messages of the gateway ---- */
 void kernel_tell_status(struct kernel *k,
@@ -299,6 +302,10 @@ void kernel_see_shortage(struct kernel *k, struct query *q, const struct jmsg *m
 void kernel_tasks_refused(struct kernel *k, const struct launch_tasks_refused *t);
 /* For the reason of a death: "" unless it was so a moment ago. */
 const char *kernel_tasks_text(const struct kernel *k, char out[KERNEL_SHORT_TEXT]);
+
+/* ---- kernel_silence.c: requests that the kernel threw away without a word ---- */
+void kernel_watch_silence(struct kernel *k, uint64_t now);
+void kernel_silence_answered(struct kernel *k); /* the main shell did */
 
 /* ---- kernel_watch.c ---- */
 void kernel_watch(struct kernel *k);      /* until all that it looks at has ended */

@@ -55,6 +55,8 @@ static void on_proven(void *arg)
 static void on_answered(void *arg, const char *subshell)
 {
     kernel_shell_answered(arg, subshell);
+    if (*subshell == '\0')
+        kernel_silence_answered(arg);
 }
 
 static void on_ready(void *arg)
@@ -148,6 +150,7 @@ void kernel_disconnect(struct kernel *k)
     seats_close(k);
     k->heartbeat = heartbeat_stop(k->heartbeat);
     k->link = link_close(k->link);
+    k->silence = (struct silence){ 0 };
     endpoints_drop(&k->endpoints);
     closep(&k->run_dir_fd);
     k->run_dir_fd = -1;

@@ -110,6 +110,10 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
         kernel_end_lost(k, q);
         return WATCH_RELEASE;
     }
+    if (silence_is_ignored(&k->silence, q, now)) {
+        kernel_end_ignored(k, q);
+        return WATCH_RELEASE;
+    }
     enum run_due due = run_check(&q->run, now);
 
     if (due == RUN_INTERRUPT_AGAIN)
@@ -157,6 +161,7 @@ static void on_watch(void *arg)
         return;
     kernel_check_interrupt(k);
     kernel_watch_inherited(k, now);
+    kernel_watch_silence(k, now);
     kernel_inheritance_done(k);
     if ((todo & WATCH_AGAIN) && k->phase == KERNEL_ALIVE)
         kernel_send_interrupt(k);

@@ -22,6 +22,7 @@ static void on_message(void *arg, const struct view *frames, size_t count)
 
     struct link *l = d->seat->kernel->link;
     size_t bytes;
+    d->heard = 1;
     int rc = link_take(l, frames, count, &m, &facts, &e);
     if (rc == 0) {
         kernel_on_reply(d->seat, d->channel, &m, &facts);
@@ -57,6 +58,7 @@ int seat_open_dealer(struct seat_dealer *d, const char *identity, struct err *e)
 
     if (d->socket != NULL || l == NULL)
         return 0;
+    d->heard = 0;
     /* Not an heir's: nothing is sent on it, so that nothing waits for it. */
     const struct zsocket_ops *ops = d == &d->seat->dealers[JMSG_STDIN] ? &asked : &plain;
     return link_dealer(l, endpoints[d->channel], identity, ops, d, &d->socket, e);

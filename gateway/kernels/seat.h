@@ -68,6 +68,7 @@ struct seat_dealer {
     struct seat *seat; /* borrowed: what a ZMQ callback finds its way by */
     struct zsocket *socket;
     enum jmsg_channel channel;
+    int heard; /* something came by this socket: the kernel has taken the connection */
 };
 
 /* Sockets with the identity that the gateway before this one had: answers to what it * sent come here. Nothing is sent on them: a ROUTER without handover that still knew

@@ -26,6 +26,34 @@ static int check_sizes(const struct jmsg *m, struct err *e)
     return 0;
 }
 
+/* Some kernels end over a message that says not what it is, and throw away without a word what has no
+ * version that they can read, or what they cannot name as the parent of an answer. Fields of other
+ * types they take, each in its way. */
+static int check_header(const struct jmsg_facts *f, struct err *e)
+{
+    const struct jmsg_header *h = &f->header;
+
+    if (h->msg_type.kind != JSONSCAN_STRING || h->msg_id.kind != JSONSCAN_STRING)
+        return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
+    if (jsonscan_given(h->version) && h->version.kind != JSONSCAN_STRING)
+        return err_set(e, HC_EPARSE, "header.version is %s, not a string",
+                       jsonscan_kind_name(h->version.kind));
+    if (f->notes[0].lone_surrogates > 0)
+        return err_set(e, HC_EPARSE, "a string of the header has half of a surrogate pair");
+    return 0;
+}
+
+/* Whoever asked for a run gets an answer when it can tell that it is one to this. */
+static void refuse(struct seat *s, const struct client_message *c, const struct jmsg *m,
+                   const struct jmsg_facts *f, const struct err *e)
+{
+    struct kernel *k = s->kernel;
+
+    if (f->header.msg_id.kind == JSONSCAN_STRING && kernel_is_run(c->channel, f) &&
+        k->goal != KERNEL_DELETE && k->phase != KERNEL_GONE)
+        kernel_refuse_run(s, m, "MalformedMessage", e->msg);
+}
+
 /* Takes the message to the kernel now. interrupted: its run is to be, from its start. */
 static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg *m,
                    const struct jmsg_facts *f, int interrupted, struct err *e)
@@ -160,10 +188,11 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
         rc = jmsg_scan(&m, &jmsg_limits_default, &facts, e);
     if (rc < 0)
         return rc == -HC_ELIMIT ? rc : -HC_EPARSE;
-    /* Some kernels end over a message that says not what it is. */
-    if (facts.header.msg_type.kind != JSONSCAN_STRING ||
-        facts.header.msg_id.kind != JSONSCAN_STRING)
-        return err_set(e, HC_EPARSE, "header without msg_type or msg_id");
+    rc = check_header(&facts, e);
+    if (rc < 0) {
+        refuse(s, c, &m, &facts, e);
+        return rc;
+    }
     if (!is_allowed(sessions_policy(k->all)->message_types, facts.header.msg_type))
         return err_set(e, HC_EPARSE, "messages of this type are not allowed");
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)

@@ -10,7 +10,7 @@ enum { BUCKETS = 256, SUBSHELLS_MAX = 64 };
 struct queries {
     struct query all; /* ring head */
     struct query *buckets[BUCKETS];
-    uint64_t next_number;
+    uint64_t next_number, forgotten;
     unsigned runs;
 };
 
@@ -67,6 +67,7 @@ struct query *queries_add(struct queries *q, const struct query *what)
         struct query *old = oldest_forgettable(q, what->seat);
         if (old == NULL)
             return NULL;
+        q->forgotten += old->channel == JMSG_SHELL && !old->idle;
         queries_remove(q, old);
     }
     struct query *r = xcalloc(1, sizeof *r);
@@ -85,6 +86,11 @@ struct query *queries_add(struct queries *q, const struct query *what)
     r->chain = NULL;
     *at = r;
     return r;
+}
+
+uint64_t queries_forgotten(const struct queries *q)
+{
+    return q->forgotten;
 }
 
 void queries_remove(struct queries *q, struct query *r)

@@ -42,6 +42,9 @@ struct query {
     uint64_t replied_ms;     /* when its reply came */
     int doubtful;            /* the connection broke: the kernel may not have it */
     uint64_t quiet_since_ms; /* the kernel could have taken it since then */
+    int heard;               /* the kernel published something of it, or asked for input */
+    int reached;             /* it is on no way of ours any more: silence.h */
+    uint64_t bytes;          /* of the whole message */
     int inherited;           /* sent by the gateway before this one */
     int unheard;             /* and nothing was heard of it since */
     unsigned probes;         /* answers of its (sub)shell that are still to come, then it is over */
@@ -75,6 +78,8 @@ void queries_clear(struct queries *q); /* all of them; numbers go on rising */
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat. */
 int queries_room(const struct queries *q, uint64_t seat);
+/* How many that the kernel may not have read yet were forgotten so, ever. */
+uint64_t queries_forgotten(const struct queries *q);
 /* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run
  * there; 0 for all others. It may run without ever having said busy: a cell that takes the
  * interpreter lock at once cannot. */
