@@ -97,8 +97,7 @@ static const struct option_spec specs[] = {
     NUMBER("orphan-timeout", "SECONDS", orphan_timeout_s, 0, 30 * 24 * 3600,
            "sessions end after this time without a gateway; 0: never (600)"),
     MILLI("kernel-info-timeout", "SECONDS", kernel_info_timeout_ms, 1, 86400000,
-          "how long a WebSocket handshake waits for a kernel that starts, before it is answered "
-          "without it (8)"),
+          "how long a WebSocket handshake waits for its kernel's start (8)"),
     MILLI("ws-ping-interval", "SECONDS", ws_ping_interval_ms, 0, 86400000,
           "pause between WebSocket pings; 0: none (30)"),
 
@@ -169,7 +168,7 @@ static const struct option_spec specs[] = {
 
     GROUP("Limits of a session: how far a request may go"),
     TEXT("profiles", "FILE", profiles,
-         "named profiles, JSON: other limits, kernels, walls; read again at SIGHUP"),
+         "named profiles (JSON): limits, kernels, walls; read at SIGHUP too"),
     MOST(OPTION_NUMBER, "max-memory-mb", "MIB", MEMORY, "(--memory-mb, and so on)"),
     MOST(OPTION_MILLI, "max-cpus", "N", CPUS, ""),
     MOST(OPTION_NUMBER, "max-pids", "N", PIDS, ""),

@@ -94,9 +94,11 @@ def test_every_option_of_the_help_is_taken(server_with, kernel_path):
     }
     good |= {"listen-mode": "0600", "listen-group": "0", "trusted-proxy": "127.0.0.1,10.0.0.0/8,::1,unix",
              "allow-hosts": "lab.example", "cell-timeout": "600", "stdin-timeout": "60.5", "max-lifetime": "86400",
-             "create-timeout": "60", "drain-timeout": "2.5"}
+             "create-timeout": "60", "drain-timeout": "2.5", "max-memory-mb": "1024", "max-cpus": "1", "max-pids": "64",
+             "max-disk-mb": "128", "max-tmp-mb": "32", "max-shm-mb": "16", "max-inodes": "2000", "max-fds": "512",
+             "max-output-mb": "200"}
     own = {"workspaces", "workspace-mb", "cgroup-parent", "help", "help-kernel-gateway", "listen", "ip", "port", "port-retries", "state-dir", "token", "token-file", "no-auth", "no-list-kernels", "no-tracebacks", "metrics-open", "audit-log", "audit-required", "principals",
-           "identity-header", "identity-unknown",
+           "profiles", "identity-header", "identity-unknown",
            "prespawn", "seed-notebook", "seed-timeout", "cull-idle-timeout", "cull-interval", "cull-connected", "cull-busy", "tls-cert", "tls-key", "tls-client-ca"}
     assert set(serve_options()) == set(good) | own, "an option that this test does not know"
 

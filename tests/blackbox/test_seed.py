@@ -146,8 +146,9 @@ def test_while_the_seed_runs_the_kernel_starts_and_clients_wait(server_with, tmp
     with Channels(s, kid) as c:
         sent = c.start("x")
         assert s.kernel(kid)["execution_state"] == "starting"
-        assert s.interrupt(kid) == 204      # not meant for the seed
-        assert c.finish(sent).result == "5"
+        assert s.interrupt(kid) == 204      # not meant for the seed, but for the cell that waits
+        assert c.finish(sent).ename == "KeyboardInterrupt"
+        assert c.run("x").result == "5"
 
 
 def test_a_kernel_that_is_deleted_while_its_seed_runs_is_gone_at_once(server_with, tmp_path):
