@@ -1,6 +1,7 @@
 # what: every parser under libFuzzer with its corpus, a few seconds each (clang, address and undefined-behaviour sanitizers)
 # tier: quick
 # timeout: 1500
+# beside: others
 # full adds: half a minute each
 . "$(dirname "$0")/lib.sh"
 
