@@ -43,6 +43,24 @@ static int add_environment(struct buf *out, const char *names, struct err *e)
     return rc;
 }
 
+static int add_flags(struct buf *out, const struct serve_options *o, struct err *e)
+{
+    const struct {
+        const char *key;
+        int value;
+    } flags[] = {
+        { "metrics-open", o->metrics_open },       { "audit", o->audit_log != NULL },
+        { "audit-required", o->audit_required },   { "no-auth", o->no_auth },
+        { "no-list-kernels", o->no_list_kernels }, { "no-tracebacks", o->no_tracebacks },
+        { "cull-connected", o->cull_connected },   { "cull-busy", o->cull_busy },
+    };
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0] && rc == 0; i++)
+        rc = add_flag(out, flags[i].key, flags[i].value, e);
+    return rc;
+}
+
 int serve_settings_write(const struct serve_options *o, const struct serve_context *c,
                          struct buf *out, struct err *e)
 {
@@ -113,20 +131,6 @@ int serve_settings_write(const struct serve_options *o, const struct serve_conte
         rc = add_number(out, key, o->most[i], e);
     }
     if (rc == 0)
-        rc = add_flag(out, "metrics-open", o->metrics_open, e);
-    if (rc == 0)
-        rc = add_flag(out, "audit", o->audit_log != NULL, e);
-    if (rc == 0)
-        rc = add_flag(out, "audit-required", o->audit_required, e);
-    if (rc == 0)
-        rc = add_flag(out, "no-auth", o->no_auth, e);
-    if (rc == 0)
-        rc = add_flag(out, "no-list-kernels", o->no_list_kernels, e);
-    if (rc == 0)
-        rc = add_flag(out, "no-tracebacks", o->no_tracebacks, e);
-    if (rc == 0)
-        rc = add_flag(out, "cull-connected", o->cull_connected, e);
-    if (rc == 0)
-        rc = add_flag(out, "cull-busy", o->cull_busy, e);
+        rc = add_flags(out, o, e);
     return rc < 0 ? rc : add_environment(out, o->env_inherit, e);
 }
