@@ -161,3 +161,15 @@ class Channels:
 
     def run(self, code, timeout=DEADLINE, answer=None):
         return self.finish(self.start(code, answer is not None), timeout, answer)
+
+
+def start_in(client, subshell, code):
+    """Sends a cell to a subshell; its msg_id."""
+    msg_id = uuid.uuid4().hex
+    client.ws.send(json.dumps({
+        "header": {"msg_id": msg_id, "msg_type": "execute_request", "session": client.sid, "username": "test",
+                   "version": "5.4", "date": "2026-01-01T00:00:00.000000Z", "subshell_id": subshell},
+        "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": [],
+        "content": {"code": code, "silent": False, "store_history": False, "user_expressions": {},
+                    "allow_stdin": False, "stop_on_error": False}}))
+    return msg_id

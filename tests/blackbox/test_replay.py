@@ -9,7 +9,7 @@ import uuid
 import pytest
 import websocket
 
-from channels import Channels
+from channels import Channels, start_in
 from server import DEADLINE, SLOW, wait_for
 
 LONG = 600 * SLOW
@@ -153,14 +153,7 @@ def test_of_two_hundred_thousand_messages_all_are_there_or_counted_after_the_ret
 
 def run_in(client, subshell, code):
     """Runs a cell in a subshell; the Run."""
-    msg_id = uuid.uuid4().hex
-    client.ws.send(json.dumps({
-        "header": {"msg_id": msg_id, "msg_type": "execute_request", "session": client.sid, "username": "test",
-                   "version": "5.4", "date": "2026-01-01T00:00:00.000000Z", "subshell_id": subshell},
-        "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": [],
-        "content": {"code": code, "silent": False, "store_history": False, "user_expressions": {},
-                    "allow_stdin": False, "stop_on_error": False}}))
-    return client.finish(msg_id)
+    return client.finish(start_in(client, subshell, code))
 
 
 def open_gate(client, name):

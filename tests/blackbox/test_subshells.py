@@ -1,12 +1,9 @@
 """Subshells of ipykernel 7: several cells at once, each with its own outputs and its own end, also for who was away;
 and what clients hear of each other's requests."""
 
-import json
-import uuid
-
 import pytest
 
-from channels import Channels, Run
+from channels import Channels, Run, start_in
 from server import DEADLINE, SLOW
 
 LONG = 180 * SLOW
@@ -15,17 +12,6 @@ import os, time
 while not os.path.exists('/tmp/{name}'):
     time.sleep(0.01)
 """
-
-
-def start_in(client, subshell, code):
-    msg_id = uuid.uuid4().hex
-    client.ws.send(json.dumps({
-        "header": {"msg_id": msg_id, "msg_type": "execute_request", "session": client.sid, "username": "test",
-                   "version": "5.4", "date": "2026-01-01T00:00:00.000000Z", "subshell_id": subshell},
-        "parent_header": {}, "metadata": {}, "channel": "shell", "buffers": [],
-        "content": {"code": code, "silent": False, "store_history": False, "user_expressions": {},
-                    "allow_stdin": False, "stop_on_error": False}}))
-    return msg_id
 
 
 def ask(client, kind, content=None):
