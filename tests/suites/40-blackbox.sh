@@ -21,7 +21,8 @@ mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _syst
 lanes=2
 logs=() reports=() pids=() status=0
 lane() { # lane FILES...
-    local log=$LOGS/blackbox-${#logs[@]}.log report=$SUITE_TMP/junit-${#logs[@]}.xml
+    local log=$LOGS/blackbox-${#logs[@]}.log report=$LOGS/blackbox-${#logs[@]}.xml
+    rm -f "$report"
     "$python" -m pytest -p no:cacheprovider -ra --tb=short --durations=40 --junit-xml="$report" \
         -c tests/blackbox/pytest.ini "$@" >"$log" 2>&1 &
     logs+=("$log") reports+=("$report") pids+=($!)
