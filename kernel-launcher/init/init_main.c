@@ -12,6 +12,7 @@
 
 #include "drop.h"
 #include "err.h"
+#include "harden.h"
 #include "init_start.h"
 #include "jail.h"
 #include "landlock.h"
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = err_sys(&e, errno, "PR_SET_DUMPABLE");
     else
+        r = harden_memory(&e);
+    if (r == 0)
         r = init_start_parse(argc, argv, &start, &e);
     if (r == 0)
         r = drop_to_init(&start, &e);

@@ -222,6 +222,13 @@ static const struct rule gateway_rules[] = {
     PRCTL(0x53564d41 /* PR_SET_VMA: names of mappings */),
 };
 
+/* Once it is started nothing more becomes code: what it maps or changes cannot be executed. Nothing
+ * of it loads a library later. */
+static const struct rule gateway_memory_rules[] = {
+    WHEN1("mmap", 2, PROT_EXEC, 0),
+    WHEN1("mprotect", 2, PROT_EXEC, 0),
+};
+
 /* The launcher loads the gateway's filter with these and then starts the program from a
  * descriptor; the program closes the door behind itself by the one without them. */
 static const struct rule gateway_start_rules[] = {
@@ -234,6 +241,7 @@ static const struct rule gateway_start_rules[] = {
 static const struct rule daemon_rules[] = {
     SOCKET(AF_UNIX, SOCK_SEQPACKET, 0),
     MKNOD(S_IFCHR), /* a session's null, zero, random; block devices are for nobody */
+    PRCTL(65 /* PR_SET_MDWE, Linux 6.3: theirs (launcher) and init's */),
 };
 
 static const struct rule init_rules[] = {
@@ -352,7 +360,7 @@ static const struct prologue_answer gateway_answers[] = {
 
 struct profile {
     const char *name;
-    const char *lists[5];
+    const char *lists[6];
     const struct rule *rules[5];
     size_t rule_counts[5];
     const uint32_t *more_ioctls;
@@ -382,8 +390,8 @@ static const struct profile profiles[] = {
       COUNT(session_answers) },
     { "gateway",
       { "gateway.list" },
-      { gateway_rules },
-      { COUNT(gateway_rules) },
+      { gateway_rules, gateway_memory_rules },
+      { COUNT(gateway_rules), COUNT(gateway_memory_rules) },
       NULL,
       0,
       gateway_answers,
@@ -397,7 +405,7 @@ static const struct profile profiles[] = {
       gateway_answers,
       COUNT(gateway_answers) },
     { "launcher",
-      { "session.list", "init.list", "gateway.list", "launcher.list" },
+      { "session.list", "init.list", "gateway.list", "gateway_start.list", "launcher.list" },
       { common_rules, init_rules, daemon_rules },
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,
@@ -405,7 +413,8 @@ static const struct profile profiles[] = {
       NULL,
       0 },
     { "supervisor",
-      { "session.list", "init.list", "gateway.list", "launcher.list", "supervisor.list" },
+      { "session.list", "init.list", "gateway.list", "gateway_start.list", "launcher.list",
+        "supervisor.list" },
       { common_rules, init_rules, daemon_rules },
       { COUNT(common_rules), COUNT(init_rules), COUNT(daemon_rules) },
       daemon_ioctls,

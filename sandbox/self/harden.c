@@ -26,6 +26,17 @@ static int load(enum seccomp_filter filter, struct err *e)
     return seccomp_offered() ? seccomp_load(filter, e) : 0;
 }
 
+/* linux/prctl.h of Linux 6.6 */
+enum { SET_MDWE = 65, MDWE_REFUSE_EXEC_GAIN = 1, MDWE_NO_INHERIT = 2 };
+
+int harden_memory(struct err *e)
+{
+    if (SANITIZED || prctl(SET_MDWE, MDWE_REFUSE_EXEC_GAIN | MDWE_NO_INHERIT, 0, 0, 0) == 0)
+        return 0;
+    /* EINVAL: an older kernel. EPERM: who started us has it already, without the second flag. */
+    return errno == EINVAL || errno == EPERM ? 0 : err_sys(e, errno, "PR_SET_MDWE");
+}
+
 int harden_daemon(enum seccomp_filter filter, struct err *e)
 {
     int r = rlimits_forbid_core(e);
@@ -36,6 +47,8 @@ int harden_daemon(enum seccomp_filter filter, struct err *e)
         r = caps_keep(caps_of_daemons(), e);
     if (r == 0 && !SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = err_sys(e, errno, "PR_SET_DUMPABLE");
+    if (r == 0)
+        r = harden_memory(e);
     if (r == 0 && !SANITIZED && !wall_is_off(WALL_DAEMONS))
         r = load(filter, e);
     return r < 0 ? err_wrap(e, "give up power") : 0;

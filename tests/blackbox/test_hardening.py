@@ -8,9 +8,11 @@ import subprocess
 
 import pytest
 
+from channels import Channels
 from server import BIN, LIBC, Server, cgroups_of, descendants_of, read, status_of
 
 INJECT = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests", "inject")
+LINUX = tuple(int(n) for n in platform.release().split(".")[:2])
 X86_64 = platform.machine() == "x86_64"
 
 CAPS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SETPCAP": 8, "SYS_CHROOT": 18,
@@ -31,7 +33,9 @@ AT_FDCWD = -100
 AF_UNIX, AF_INET, AF_NETLINK, AF_PACKET, AF_ALG, AF_VSOCK = 1, 2, 16, 17, 38, 40
 SOCK_STREAM, SOCK_DGRAM, SOCK_RAW = 1, 2, 3
 OPENAT, EXECVE, EXECVEAT, SOCKET, CLONE, UNSHARE, KILL = 257, 59, 322, 41, 56, 272, 62
-GETPID, PTRACE, PROCESS_VM_READV = 39, 101, 310
+GETPID, PTRACE, PROCESS_VM_READV, PRCTL, PR_GET_DUMPABLE = 39, 101, 310, 157, 3
+MMAP, MPROTECT, MUNMAP, MAP_PRIVATE_ANONYMOUS = 9, 10, 11, 0x22
+PROT_READ, PROT_WRITE, PROT_EXEC = 1, 2, 4
 # never needed by anybody here; refused before an argument is looked at
 NOBODYS = {"ptrace": (PTRACE, 0), "process_vm_readv": (PROCESS_VM_READV, 1), "process_vm_writev": (311, 1), "bpf": (321, 0), "perf_event_open": (298, 0),
            "init_module": (175, 0), "finit_module": (313, -1), "delete_module": (176, 0), "kexec_load": (246, 0),
@@ -180,6 +184,43 @@ def test_gateway_and_init_exec_nothing(victim, who, program):
         assert inject(find(victim, who), EXECVEAT, 3, "", 0, 0, 0x1000) == -errno.EPERM
 
 
+@pytest.mark.guest
+@traced
+@pytest.mark.parametrize("who", [w for w in EXPECTED if w != "kernel"])
+def test_no_other_process_of_the_same_id_can_look_into_it(victim, who):
+    assert inject(find(victim, who), PRCTL, PR_GET_DUMPABLE, 0, 0, 0, 0) == int(EXPECTED[who]["dumpable"])
+
+
+@pytest.mark.guest
+@traced
+@pytest.mark.parametrize("protection", [PROT_EXEC, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC])
+def test_the_gateway_makes_no_memory_executable(victim, protection):
+    pid, page = find(victim, "gateway"), 4096
+    assert inject(pid, MMAP, 0, page, protection, MAP_PRIVATE_ANONYMOUS, -1, 0) == -errno.EPERM
+    mine = inject(pid, MMAP, 0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0)
+    assert mine > 0
+    assert inject(pid, MPROTECT, mine, page, protection) == -errno.EPERM
+    assert inject(pid, MPROTECT, mine, page, PROT_READ) == 0
+    assert inject(pid, MUNMAP, mine, page) == 0
+
+
+@traced
+@pytest.mark.skipif(LINUX < (6, 6), reason="Linux 6.6 is the first that can refuse it to a process and not to its children")
+@pytest.mark.parametrize("who", ["supervisor", "launcher", "init"])
+def test_no_memory_of_root_and_init_is_writable_and_executable(victim, who):
+    pid, page = find(victim, who), 4096
+    assert inject(pid, MMAP, 0, page, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE_ANONYMOUS, -1, 0) == -errno.EACCES
+    mine = inject(pid, MMAP, 0, page, PROT_READ | PROT_WRITE, MAP_PRIVATE_ANONYMOUS, -1, 0)
+    assert mine > 0
+    assert inject(pid, MPROTECT, mine, page, PROT_READ | PROT_EXEC) == -errno.EACCES
+    assert inject(pid, MUNMAP, mine, page) == 0
+
+
+def test_kernels_may_run_what_they_compile(shared, kernel):
+    with Channels(shared, kernel("python3")) as c:      # what holds their parents is not inherited
+        assert c.run("import mmap\nlen(mmap.mmap(-1, 4096, prot=7))").result == "4096"
+
+
 @traced
 def test_the_gateway_makes_no_process_and_signals_none(victim):
     pid = find(victim, "gateway")
@@ -205,7 +246,7 @@ def test_roots_daemons_make_no_block_device_and_hold_no_other_capability(victim,
     pid, node = find(victim, who), str(tmp_path / "disk")
     assert inject(pid, 259, AT_FDCWD, node, 0o60600, 0x800) == -errno.EPERM     # mknodat
     assert not os.path.exists(node)
-    assert inject(pid, 157, 23, 25, 0, 0, 0) == 0       # PR_CAPBSET_READ, CAP_SYS_TIME: no exec brings it back
+    assert inject(pid, PRCTL, 23, 25, 0, 0, 0) == 0       # PR_CAPBSET_READ, CAP_SYS_TIME: no exec brings it back
 
 
 @pytest.mark.guest

@@ -186,6 +186,28 @@ static void the_gateway_has_no_exec_once_it_is_started(void **state)
                      SECCOMP_RET_ERRNO | EPERM);
 }
 
+/* Whoever takes it over cannot bring code of his own, nor load a library. */
+static void the_gateway_maps_nothing_executable_once_it_is_started(void **state)
+{
+    (void)state;
+    static const long calls[] = { SYS_mmap, SYS_mprotect };
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        for (uint64_t prot = 0; prot < 0x40; prot++) {
+            const uint32_t answer =
+                (prot & PROT_EXEC) != 0 ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_ALLOW;
+
+            assert_int_equal(verdict(SECCOMP_GATEWAY, calls[i], 0x1000, 0x1000, prot), answer);
+            assert_int_equal(verdict(SECCOMP_GATEWAY_START, calls[i], 0x1000, 0x1000, prot),
+                             SECCOMP_RET_ALLOW);
+        }
+    }
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_pkey_mprotect, 0x1000, 0x1000, PROT_READ),
+                     SECCOMP_RET_ERRNO | EPERM);
+    assert_int_equal(verdict(SECCOMP_GATEWAY, SYS_personality, 0, 0, 0),
+                     SECCOMP_RET_ERRNO | EPERM); /* READ_IMPLIES_EXEC */
+}
+
 /* Whoever closes a socket that lingers last waits for its bytes to leave, and descriptors go
  * from the gateway to the launcher, and from sessions to whoever reads their sockets. */
 static void nobody_who_sends_descriptors_makes_a_socket_linger(void **state)
@@ -409,6 +431,7 @@ int main(void)
         cmocka_unit_test(every_profile_is_embedded),
         cmocka_unit_test(each_profile_holds_those_of_what_its_process_starts),
         cmocka_unit_test(the_gateway_has_no_exec_once_it_is_started),
+        cmocka_unit_test(the_gateway_maps_nothing_executable_once_it_is_started),
         cmocka_unit_test(nobody_who_sends_descriptors_makes_a_socket_linger),
         cmocka_unit_test(no_option_takes_memory_that_nobody_counts),
         cmocka_unit_test(the_limit_of_core_files_can_be_read_and_not_be_set),
