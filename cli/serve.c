@@ -54,7 +54,8 @@ struct server {
 static void collect_files(const struct serve_options *o, struct livefiles *files)
 {
     if (o->token_live)
-        livefiles_add(files, "token", "token-file", o->token_file, LIVEFILE_TOKEN);
+        livefiles_add(files, "token", "token-file", o->token_file,
+                      LIVEFILE_TOKEN | LIVEFILE_SECRET);
     if (o->principals != NULL)
         livefiles_add(files, "principals", "principals", o->principals, LIVEFILE_SECRET);
     if (o->profiles != NULL)

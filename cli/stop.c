@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "err.h"
+#include "lockfile.h"
 #include "options.h"
 #include "takeover.h"
 
@@ -52,13 +53,21 @@ static int stop(const struct stop_options *o, struct err *e)
 {
     autoclose int dir = open(o->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int pidfd = -1;
+    char holder[LOCKFILE_HOLDER];
 
     if (dir < 0)
         return err_sys(e, errno, "state directory '%s'", o->state_dir);
     int rc = takeover_find(dir, &pidfd, e);
+    if (rc == 1)
+        return stop_keeper(pidfd, e);
+    if (rc == 0)
+        rc = lockfile_held(dir, "lock", holder, e);
+    if (rc == 1)
+        return err_set(e, EBUSY, "a server runs in '%s' (%s): SIGTERM ends it", o->state_dir,
+                       holder);
     if (rc == 0)
         printf("no kernels are kept in '%s'\n", o->state_dir);
-    return rc == 1 ? stop_keeper(pidfd, e) : rc;
+    return rc;
 }
 
 int command_stop(int argc, char **argv)

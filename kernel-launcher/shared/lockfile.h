@@ -16,4 +16,11 @@ int lockfile_write(int fd, pid_t pid, const char *more, struct err *e) MUST_CHEC
 /* The lock of a state directory. */
 int lockfile_write_slot(int fd, pid_t pid, unsigned slot, struct err *e) MUST_CHECK;
 
+enum { LOCKFILE_HOLDER = 64 };
+
+/* 1 when a living process holds the lock `name` below the directory, with the first line of its text; 0 when none
+ * does, or there is no such file. The lock is tried, so a server that starts in that moment waits for it. */
+int lockfile_held(int dir_fd, const char *name, char ret_holder[LOCKFILE_HOLDER],
+                  struct err *e) MUST_CHECK;
+
 #endif

@@ -282,8 +282,16 @@ def test_stop_refuses_what_is_no_state_directory(tmp_path):
 
 def test_stop_leaves_a_server_alone(kept):
     s = kept()
-    assert "no kernels are kept" in stop_command(s.state).stdout
+    done = stop_command(s.state)
+    assert done.returncode == 1 and f"a server runs in '{s.state}' (pid {s.proc.pid}): SIGTERM ends it" in done.stderr
     assert s.answers()
+
+
+def test_stop_finds_nothing_to_do_where_a_server_has_been(server_with):
+    s = server_with()
+    assert s.stop() == 0
+    done = stop_command(s.state)
+    assert done.returncode == 0 and "no kernels are kept" in done.stdout
 
 
 # --- what goes wrong -------------------------------------------------------------------

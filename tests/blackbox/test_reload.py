@@ -3,10 +3,11 @@
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
-from server import Server, status_of, wait_for
+from server import BIN, DEADLINE, Server, status_of, wait_for
 
 OLD, NEW = "old-t0ken-of-this-test", "new-t0ken-of-this-test"
 
@@ -81,6 +82,18 @@ def test_a_file_that_is_gone_changes_nothing_and_is_told(server):
     os.unlink(server.token_file)
     assert server.token_file in server.hang_up("reload_refused")
     assert server.status(OLD) == 200
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o620, 0o666])
+def test_a_file_that_others_may_read_or_change_is_refused(server, tmp_path, mode):
+    server.write(NEW)
+    os.chmod(server.token_file, mode)
+    line = server.hang_up("reload_refused")
+    assert f"option --token-file: '{server.token_file}' has mode {mode:04o}" in line and "chmod 600" in line
+    assert server.status(OLD) == 200
+    done = subprocess.run([BIN, "serve", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path / "state"), "--token-file",
+                           server.token_file], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 2 and f"has mode {mode:04o}" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["gateway", "launcher"])

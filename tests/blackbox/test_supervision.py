@@ -386,6 +386,7 @@ def test_the_token_shows_in_no_command_line_environment_or_log(supervised, tmp_p
     argv = [a for a in s.argv() if a != "--no-auth"]
     if how.startswith("--token-file"):
         (tmp_path / "t").write_text(secret + "\n")
+        (tmp_path / "t").chmod(0o600)
         argv += ["--token-file", str(tmp_path / "t")]
     elif how.startswith("--"):
         argv += how.replace("T", secret).split(" ")
