@@ -26,7 +26,11 @@ void livefiles_add(struct livefiles *l, const char *key, const char *option, con
                    unsigned flags)
 {
     check(l->count < LIVEFILES_MAX);
-    l->at[l->count++] = (struct livefile){ key, option, absolute(path), flags };
+    struct livefile *f = &l->at[l->count++];
+
+    *f = (struct livefile){ .key = key, .option = option, .path = absolute(path), .flags = flags };
+    if (option != NULL)
+        snprintf(f->label, sizeof f->label, "option --%s: ", option);
 }
 
 void livefiles_free(struct livefiles *l)
@@ -45,17 +49,16 @@ static size_t most(const struct livefile *f)
 static int check_guarded(const struct livefile *f, const struct stat *st, struct err *e)
 {
     if (st->st_uid != 0)
-        return err_set(e, EINVAL, "option --%s: '%s' belongs to user %u, not to root", f->option,
-                       f->path, (unsigned)st->st_uid);
+        return err_set(e, EINVAL, "%s'%s' belongs to user %u, not to root", f->label, f->path,
+                       (unsigned)st->st_uid);
     if (f->flags & LIVEFILE_POLICY && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return err_set(e, EINVAL,
-                       "option --%s: '%s' has mode %04o: others may change it; chmod 644 it",
-                       f->option, f->path, (unsigned)(st->st_mode & 07777));
+        return err_set(e, EINVAL, "%s'%s' has mode %04o: others may change it; chmod 644 it",
+                       f->label, f->path, (unsigned)(st->st_mode & 07777));
     if (f->flags & LIVEFILE_SECRET && (st->st_mode & (S_IWGRP | S_IRWXO)) != 0)
         return err_set(e, EINVAL,
-                       "option --%s: '%s' has mode %04o: others may read or change it; "
+                       "%s'%s' has mode %04o: others may read or change it; "
                        "chmod 600 it",
-                       f->option, f->path, (unsigned)(st->st_mode & 07777));
+                       f->label, f->path, (unsigned)(st->st_mode & 07777));
     return 0;
 }
 
@@ -66,13 +69,11 @@ static int open_file(const struct livefile *f, int *ret, struct err *e)
     autoclose int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_set(e, EINVAL, "option --%s: open '%s': %s", f->option, f->path,
-                       strerror(errno));
+        return err_set(e, EINVAL, "%sopen '%s': %s", f->label, f->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return err_set(e, EINVAL, "option --%s: '%s' is no regular file", f->option, f->path);
+        return err_set(e, EINVAL, "%s'%s' is no regular file", f->label, f->path);
     if (st.st_size > (off_t)most(f))
-        return err_set(e, EINVAL, "option --%s: '%s' has more than %zu bytes", f->option, f->path,
-                       most(f));
+        return err_set(e, EINVAL, "%s'%s' has more than %zu bytes", f->label, f->path, most(f));
     if (f->flags & (LIVEFILE_SECRET | LIVEFILE_POLICY)) {
         int rc = check_guarded(f, &st, e);
 
@@ -96,13 +97,12 @@ static int read_text(const struct livefile *f, char *text, struct err *e)
     while (n > 0 && at < most(f)) {
         n = read(fd, text + at, most(f) - at);
         if (n < 0)
-            return err_set(e, EINVAL, "option --%s: read '%s': %s", f->option, f->path,
-                           strerror(errno));
+            return err_set(e, EINVAL, "%sread '%s': %s", f->label, f->path, strerror(errno));
         at += (size_t)n;
     }
     text[at] = '\0';
     if (strlen(text) != at)
-        return err_set(e, EINVAL, "option --%s: '%s' has a NUL byte", f->option, f->path);
+        return err_set(e, EINVAL, "%s'%s' has a NUL byte", f->label, f->path);
     if ((f->flags & LIVEFILE_TOKEN) == 0)
         return 0;
     while (at > 0 && (text[at - 1] == '\n' || text[at - 1] == '\r'))
@@ -119,8 +119,8 @@ int livefiles_read(const struct livefiles *l, struct buf *out, struct err *e)
 
         rc = read_text(&l->at[i], text, e);
         if (rc == 0 && settings_add(out, l->at[i].key, text, e) < 0)
-            rc = err_set(e, EINVAL, "option --%s: '%s' is too large beside the other settings",
-                         l->at[i].option, l->at[i].path);
+            rc = err_set(e, EINVAL, "%s'%s' is too large beside the other settings", l->at[i].label,
+                         l->at[i].path);
         explicit_bzero(text, most(&l->at[i]));
     }
     return rc;

@@ -27,7 +27,8 @@ enum {
 
 struct livefile {
     const char *key;    /* of the setting (borrowed) */
-    const char *option; /* that names the file (borrowed) */
+    const char *option; /* that names the file (borrowed); NULL: an argument did */
+    char label[40];     /* how errors begin: "option --NAME: ", or nothing */
     char *path;         /* owned, absolute */
     unsigned flags;
 };
@@ -37,7 +38,7 @@ struct livefiles {
     unsigned count;
 };
 
-/* path may be relative to the working directory of now. */
+/* path may be relative to the working directory of now. option: without dashes; NULL: the file is named by an argument. */
 void livefiles_add(struct livefiles *l, const char *key, const char *option, const char *path,
                    unsigned flags);
 void livefiles_free(struct livefiles *l);

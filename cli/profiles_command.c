@@ -100,7 +100,7 @@ static int check_file(const char *path, const struct serve_options *o, struct er
     if (rc < 0)
         return rc;
     base_of(o, names, &base);
-    livefiles_add(&files, "profiles", "profiles", path, LIVEFILE_POLICY);
+    livefiles_add(&files, "profiles", NULL, path, LIVEFILE_POLICY);
     rc = livefiles_read(&files, &text, e);
     livefiles_free(&files);
     if (rc < 0)

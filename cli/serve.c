@@ -172,21 +172,30 @@ static int open_sockets(struct server *s, struct err *e)
     return rc;
 }
 
+/* Of a server that is told none: by its first port, or by where it listens. */
+static void name_state_dir(const struct server *s, char *out, size_t n)
+{
+    for (unsigned i = 0; i < s->listen.count; i++) {
+        if (s->listen.at[i].port != 0) {
+            snprintf(out, n, "/var/lib/holdcell/%u", s->listen.at[i].port);
+            return;
+        }
+    }
+    snprintf(out, n, "/var/lib/holdcell/unix-%016llx",
+             (unsigned long long)fingerprint(s->addresses));
+}
+
 static int open_state(struct server *s, struct err *e)
 {
-    char by_address[64];
+    const char *given = s->options.state_dir;
+    char own[64];
 
-    for (unsigned i = 0; i < s->listen.count; i++) {
-        if (s->listen.at[i].port == 0)
-            continue;
-        snprintf(by_address, sizeof by_address, "/var/lib/holdcell/%u", s->listen.at[i].port);
-        return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_address,
-                             &s->instance, e);
+    if (given != NULL) {
+        int rc = instance_open(given, &s->instance, e);
+        return rc < 0 ? err_wrap(e, "option --state-dir"), rc : 0;
     }
-    snprintf(by_address, sizeof by_address, "/var/lib/holdcell/unix-%016llx",
-             (unsigned long long)fingerprint(s->addresses));
-    return instance_open(s->options.state_dir != NULL ? s->options.state_dir : by_address,
-                         &s->instance, e);
+    name_state_dir(s, own, sizeof own);
+    return instance_open(own, &s->instance, e);
 }
 
 /* The launcher opens it; what is wrong with the path is told now. */

@@ -113,7 +113,7 @@ static int check_file(const char *path)
     struct err e = { 0 };
 
     buf_init(&text, SETTINGS_MAX);
-    livefiles_add(&files, "principals", "principals", path, LIVEFILE_SECRET);
+    livefiles_add(&files, "principals", NULL, path, LIVEFILE_SECRET);
     int rc = livefiles_read(&files, &text, &e);
     if (rc == 0) {
         rc = principals_parse(t, view_cstr(settings_text(buf_view(&text), "principals", "")), NULL,

@@ -685,7 +685,7 @@ def test_a_new_token_and_its_line_belong_together(tmp_path):
     (["new", "--name", "a", "--role", "king"], "field 'role' has to be"),
     (["new", "--name", "a", "--role", "observer"], "field 'observes' is missing"),
     (["new", "--nam", "a"], "did you mean --name?"),
-    (["check", "/nowhere/at/all"], "open '/nowhere/at/all'"),
+    (["check", "/nowhere/at/all"], "holdcell token: open '/nowhere/at/all'"),
     (["chek"], "unexpected argument 'chek'"),
     ([], "usage:"),
 ])

@@ -370,6 +370,15 @@ def test_check_shows_each_profile_resolved(tmp_path):
     assert re.search(r"home +tmpfs\n", b) and re.search(r"disk_mb +512 ", b) and re.search(r"data +all\n", b)
 
 
+def test_check_tells_what_is_wrong_with_the_file_and_names_no_option(tmp_path):
+    f = tmp_path / "p"
+    f.write_text("{}")
+    f.chmod(0o666)
+    for path, why in ((f, f"'{f}' has mode 0666"), (tmp_path / "none", f"open '{tmp_path}/none'")):
+        got = check(path)
+        assert got.returncode == 2 and got.stderr.startswith(f"holdcell profiles: {why}"), got.stderr
+
+
 def test_check_tells_what_is_wrong_and_fails(tmp_path):
     f = tmp_path / "p"
     f.write_text('{"profiles": {"small": {"limits": {"memory_mb": "x"}}}}')
