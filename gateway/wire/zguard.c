@@ -24,7 +24,7 @@ enum { DESCRIPTORS = 1 << 19 }; /* untouched pages of it cost nothing */
 static struct {
     pthread_mutex_t lock;
     struct zguard list; /* ring head; made by the first of them */
-    struct zguard_pool pool;
+    struct zroom pool;
     unsigned long long ids;
     unsigned waiting;
     int notices;
@@ -69,66 +69,6 @@ void zguard_set_all_max(size_t bytes)
     unlock();
 }
 
-/* 1: the next part of g's message, too, may be held. Whose message goes beyond takes what it
- * has there already along. */
-static int fits(const struct zguard_pool *p, const struct zguard *g, size_t cost)
-{
-    return p->over == g ? g->numbers_in == p->over_number || p->held + cost <= p->max
-                        : p->held + cost <= p->max || p->over == NULL;
-}
-
-/* `share` is g's part of p->held, so that whatever is taken from that was put there by g. */
-static size_t take_share(struct zguard_pool *p, size_t *share, size_t cost)
-{
-    const size_t taken = cost < *share ? cost : *share;
-
-    *share -= taken;
-    p->held -= taken;
-    return taken;
-}
-
-static void hold(struct zguard_pool *p, struct zguard *g, size_t *share, size_t cost)
-{
-    int beyond = p->over == g && p->over_number == g->numbers_in;
-
-    if (!beyond && p->over == NULL && p->held + cost > p->max) {
-        p->over = g;
-        p->over_number = g->numbers_in;
-        p->beyond = take_share(p, share, g->partial);
-        beyond = 1;
-    }
-    *(beyond ? &p->beyond : &p->held) += cost;
-    *share += beyond ? 0 : cost;
-}
-
-/* 1: who waits may look again. A message behind the one beyond says that that one has gone, too. */
-static int let_go(struct zguard_pool *p, const struct zguard *g, size_t *share, uint64_t number,
-                  size_t cost)
-{
-    const int over = p->over == g && number >= p->over_number;
-    const size_t before = p->held;
-
-    if (!over || number > p->over_number)
-        (void)take_share(p, share, cost);
-    if (over) {
-        p->over = NULL;
-        p->beyond = 0;
-    }
-    return over || (before > p->max / 2 && p->held <= p->max / 2);
-}
-
-/* All that g has. 1: that was something. */
-static int leave(struct zguard_pool *p, const struct zguard *g, size_t *share)
-{
-    int over = p->over == g;
-
-    if (over) {
-        p->over = NULL;
-        p->beyond = 0;
-    }
-    return take_share(p, share, *share) > 0 || over;
-}
-
 /* ---- waiting ---- */
 
 static int poll_again(struct zguard *g)
@@ -164,9 +104,9 @@ static void wake(const struct zguard_kernel *k)
 
 static void give_back(struct zguard *g, uint64_t number, size_t cost)
 {
-    int mine = let_go(&g->kernel->pool, g, &g->in_kernel, number, cost);
+    int mine = zroom_let_go(&g->kernel->pool, g, &g->in_kernel, number, cost);
 
-    if (let_go(&all.pool, g, &g->in_all, number, cost))
+    if (zroom_let_go(&all.pool, g, &g->in_all, number, cost))
         wake(NULL);
     else if (mine)
         wake(g->kernel);
@@ -187,10 +127,10 @@ static void set_fault(struct zguard *g, const char *why)
 
 static int may_take(const struct zguard *g, size_t cost)
 {
-    const struct zguard_pool *k = &g->kernel->pool;
+    const struct zroom *k = &g->kernel->pool;
 
-    return fits(k, g, cost) &&
-           (k->held + k->beyond + cost <= ZGUARD_FREE || fits(&all.pool, g, cost));
+    return zroom_fits(k, g, g->numbers_in, cost) && (k->held + k->beyond + cost <= ZGUARD_FREE ||
+                                                     zroom_fits(&all.pool, g, g->numbers_in, cost));
 }
 
 static int on_part(void *arg, uint64_t part, int first)
@@ -206,8 +146,8 @@ static int on_part(void *arg, uint64_t part, int first)
         g->partial_since_ms = now_ms();
     const int yes = !over && may_take(g, cost);
     if (yes) {
-        hold(&g->kernel->pool, g, &g->in_kernel, cost);
-        hold(&all.pool, g, &g->in_all, cost);
+        zroom_hold(&g->kernel->pool, g, &g->in_kernel, g->numbers_in, g->partial, cost);
+        zroom_hold(&all.pool, g, &g->in_all, g->numbers_in, g->partial, cost);
         g->partial += cost;
     } else if (!over) {
         set_waiting(g, 1);
@@ -378,7 +318,8 @@ struct zguard *zguard_close(struct zguard *g)
     lock();
     set_waiting(g, 0); /* libzmq finds out that nobody wants more */
     g->closed = 1;
-    int moved = leave(&g->kernel->pool, g, &g->in_kernel) | leave(&all.pool, g, &g->in_all);
+    int moved =
+        zroom_leave(&g->kernel->pool, g, &g->in_kernel) | zroom_leave(&all.pool, g, &g->in_all);
     g->partial = 0;
     if (moved)
         wake(NULL);
@@ -506,7 +447,7 @@ void zguard_notices_taken(void)
  * Within what each kernel has anyway nobody is kept waiting. */
 static int is_in_the_way(const struct zguard *g)
 {
-    const struct zguard_pool *k = &g->kernel->pool;
+    const struct zroom *k = &g->kernel->pool;
 
     return g->partial > 0 &&
            (all.pool.over == g || k->over == g || k->held + k->beyond > ZGUARD_FREE);

@@ -6,18 +6,11 @@
 
 #include "zguard.h"
 #include "zmtpcount.h"
-
-/* One message may be beyond `max`: that of `over`, until the loop has read it. */
-struct zguard_pool {
-    size_t held, max; /* without the message beyond */
-    size_t beyond;
-    struct zguard *over;
-    uint64_t over_number; /* of its message */
-};
+#include "zroom.h"
 
 struct zguard_kernel {
     unsigned refs;
-    struct zguard_pool pool;
+    struct zroom pool;
 };
 
 struct zguard {

@@ -399,6 +399,22 @@ static void a_byte_out_of_band_stands_where_it_was_sent(void **state)
     wire_close(&w);
 }
 
+/* Whatever makes the two differ: here peeking begins a byte further on. */
+static void what_is_read_otherwise_than_it_was_counted_ends_the_connection(void **state)
+{
+    const int further = 1;
+    struct wire w;
+
+    (void)state;
+    wire_greet(&w);
+    assert_int_equal(setsockopt(w.ours, SOL_SOCKET, SO_PEEK_OFF, &further, sizeof further), 0);
+    assert_int_equal(wire_say(&w, "\0\0\1a", 4), -1);
+    assert_int_equal(errno, ECONNRESET);
+    assert_string_equal(zguard_fault(w.guard), "what it sent was not there when it was read");
+    assert_int_equal(wire_say(&w, "\0\1b", 3), -1); /* and it is over */
+    wire_close(&w);
+}
+
 /* The library would not count the first, and take the second for no message. */
 static void frames_that_only_one_side_counts_end_the_connection(void **state)
 {
@@ -662,6 +678,7 @@ int main(void)
         TEST(who_uses_up_its_turns_comes_after_the_others),
         TEST(a_message_that_does_not_end_goes_when_others_wait_for_its_room),
         TEST(a_byte_out_of_band_stands_where_it_was_sent),
+        TEST(what_is_read_otherwise_than_it_was_counted_ends_the_connection),
         TEST(frames_that_only_one_side_counts_end_the_connection),
         TEST(room_is_never_lost_whatever_the_numbers_say),
         TEST(the_loop_may_give_back_a_message_beyond_before_it_is_closed),
