@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "buf.h"
 #include "err.h"
 #include "launchmsg.h"
 #include "mountfd.h"
@@ -80,23 +81,71 @@ static int print_stat(FILE *f, const struct launch_limits *l)
     return 0;
 }
 
-/* The host's first entries: libraries choose their code by the flags, which must be true. */
+/* What programs choose their code by, and what is the same for all processors of a kind. Not the rest: the
+ * frequency follows what others do, and numbers of sockets, microcode and calibration tell hosts apart. */
+static const char *const cpu_keys[] = {
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "cache size",
+    "fpu",
+    "fpu_exception",
+    "cpuid level",
+    "wp",
+    "flags",
+    "bugs",
+    "clflush size",
+    "cache_alignment",
+    "address sizes",
+    /* ARM */
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+};
+
+static int is_shown_of_cpu(const char *line)
+{
+    size_t n = strcspn(line, ":");
+
+    while (n > 0 && (line[n - 1] == '\t' || line[n - 1] == ' '))
+        n--;
+    for (unsigned i = 0; i < sizeof cpu_keys / sizeof *cpu_keys; i++)
+        if (strlen(cpu_keys[i]) == n && strncmp(cpu_keys[i], line, n) == 0)
+            return 1;
+    return 0;
+}
+
+/* The host's first processor, as many times as the session has: libraries choose their code by the flags, which
+ * must be true. */
 static int print_cpuinfo(FILE *f, const struct launch_limits *l)
 {
     FILE *host = fopen("/proc/cpuinfo", "re");
     autofree char *line = NULL;
+    autobuf struct buf kind;
     size_t size = 0;
-    unsigned left = cores(l);
+    ssize_t n;
+    int r = 0;
 
     if (host == NULL)
         return -errno;
-    while (left > 0 && getline(&line, &size, host) > 0) {
-        fputs(line, f);
-        if (line[0] == '\n') /* an empty line ends an entry */
-            left--;
-    }
+    buf_init(&kind, 64 * 1024);
+    /* An empty line ends an entry. */
+    while (r == 0 && (n = getline(&line, &size, host)) > 0 && line[0] != '\n')
+        if (is_shown_of_cpu(line))
+            r = buf_add(&kind, line, (size_t)n);
     fclose(host);
-    return 0;
+    for (unsigned i = 0; r == 0 && i < cores(l); i++) {
+        fprintf(f, "processor\t: %u\n", i);
+        fwrite(kind.data, 1, kind.tail, f);
+        fprintf(f, "physical id\t: 0\nsiblings\t: %u\ncore id\t\t: %u\ncpu cores\t: %u\n\n",
+                cores(l), i, cores(l));
+    }
+    return r;
 }
 
 static int print_loadavg(FILE *f, const struct launch_limits *l)

@@ -126,7 +126,7 @@ tell({"abstract": no(s.connect, "\0side-by-side"), "tcp": no(t.connect, ("127.0.
 
 
 # What counts for the whole host shows nobody's doings: it is static, or cannot be read.
-COUNTED = ["loadavg", "stat", "meminfo", "uptime", "vmstat", "zoneinfo", "slabinfo", "interrupts", "softirqs",
+COUNTED = ["cpuinfo", "loadavg", "stat", "meminfo", "uptime", "vmstat", "zoneinfo", "slabinfo", "interrupts", "softirqs",
            "locks", "keys", "key-users", "timer_list", "sched_debug", "schedstat", "diskstats", "buddyinfo",
            "pagetypeinfo", "swaps",
            "pressure/cpu", "pressure/memory", "pressure/io", "sysvipc/shm", "sysvipc/msg", "sysvipc/sem",

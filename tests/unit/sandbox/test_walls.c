@@ -223,6 +223,10 @@ static void the_host_cannot_be_measured(void **state)
     shell("grep -c ^cpu[0-9] /proc/stat; grep -c ^processor /proc/cpuinfo; grep -c ^flags "
           "/proc/cpuinfo; hostname; cat /etc/hostname; cat /proc/sys/kernel/domainname");
     assert_string_equal(output, "1\n1\n1\ncell\ncell\n\n");
+    /* what moves with the host's load, or tells hosts apart */
+    shell("grep -c -i -e mhz -e microcode -e bogomips -e ^apicid /proc/cpuinfo; grep '^siblings' "
+          "/proc/cpuinfo");
+    assert_string_equal(output, "0\nsiblings\t: 1\n");
     shell("cut -d: -f1 /etc/passwd; cat /etc/resolv.conf");
     assert_string_equal(output, "root\nuser\nnobody\n");
     shell("ls /proc | grep -c '^[0-9]'; cat /proc/self/cgroup");
