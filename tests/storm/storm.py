@@ -123,6 +123,11 @@ class Silent(threading.Thread):
             s.close()
 
 
+# What the launcher keeps for the next session, and how many of each: the workspaces of alice and bob, mounted, and
+# empty file systems of so many sizes, for homes (sandbox/homes.h) and for workspaces.
+CACHED = {"/": 2, "/dev/loopN": 2, "/memfd:extN-template (deleted)": 2 * 8}
+
+
 class Launcher:
     def __init__(self, build, seed):
         self.dir = tempfile.mkdtemp(prefix="holdcell-storm-")
@@ -136,6 +141,8 @@ class Launcher:
         os.makedirs(spec)
         with open(os.path.join(spec, "kernel.json"), "w") as f:
             json.dump({"argv": ["sh"], "display_name": "storm", "language": "none"}, f)
+        for name in ("left", "right", "state", "workspaces"):
+            os.mkdir(os.path.join(self.dir, name), 0o711)
         private = os.path.join(self.dir, "gateway")
         os.mkdir(private, 0o700)
         uid = ID_BASE + self.slot * ID_BLOCK + GATEWAY_ID
@@ -150,7 +157,8 @@ class Launcher:
     def start(self, build, private):
         ready, ready_end = os.pipe()
         dir_fd = os.open(private, os.O_RDONLY | os.O_DIRECTORY)
-        fds = {"listen": self.listener.fileno(), "settings": self.page.fd, "ready": ready_end, "dir": dir_fd}
+        state_fd = os.open(os.path.join(self.dir, "state"), os.O_RDONLY | os.O_DIRECTORY)
+        fds = {"listen": self.listener.fileno(), "settings": self.page.fd, "ready": ready_end, "dir": dir_fd, "state-dir": state_fd}
         argv = [os.path.join(build, "bin", "holdcell-launcher"), f"--slot={self.slot}",
                 "--init=" + os.path.join(build, "bin", "holdcell-init"),
                 "--gateway=" + os.path.join(build, "tests", "hostile-gateway"), "--gateway-pause-max-ms=1",
@@ -158,7 +166,8 @@ class Launcher:
                 "--max-sessions=16", "--memory-mb=128", "--max-memory-mb=160", "--cpu-millis=150",
                 "--max-cpu-millis=200", "--pids=64", "--max-pids=128", "--disk-mb=4", "--max-disk-mb=8",
                 "--tmp-mb=4", "--max-tmp-mb=8", "--inodes=256", "--max-inodes=1024", "--max-deadline=100",
-                "--memory-reserve-mb=0"] + [f"--{name}-fd={fd}" for name, fd in fds.items()]
+                "--memory-reserve-mb=0", f"--data=left={self.dir}/left:right={self.dir}/right",
+                f"--workspaces={self.dir}/workspaces", "--workspace-mb=8"] + [f"--{name}-fd={fd}" for name, fd in fds.items()]
         options = f"log_path={self.reports}/of:abort_on_error=0:exitcode=99"
         env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
                "ASAN_OPTIONS": options + ":detect_leaks=0:quarantine_size_mb=16",
@@ -168,13 +177,17 @@ class Launcher:
             self.proc = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env,
                                          pass_fds=list(fds.values()), start_new_session=True)
         self.pid = self.proc.pid
-        for fd in (ready, ready_end, dir_fd):
+        for fd in (ready, ready_end, dir_fd, state_fd):
             os.close(fd)
 
     def counters(self):
+        links = sorted(re.sub(r"\d+", "N", os.readlink(f"/proc/{self.pid}/fd/{fd}"))
+                       for fd in os.listdir(f"/proc/{self.pid}/fd"))
+        for link, most in CACHED.items():
+            if links.count(link) > most:
+                raise Broken(f"{links.count(link)} of {link} are kept, {most} may be")
         return {
-            "descriptors": sorted(re.sub(r"\d+", "N", os.readlink(f"/proc/{self.pid}/fd/{fd}"))
-                                  for fd in os.listdir(f"/proc/{self.pid}/fd")),
+            "descriptors": [link for link in links if link not in CACHED],
             "children": len(children_of(self.pid)),
             "threads": len(os.listdir(f"/proc/{self.pid}/task")),
             "cgroups": cgroups_of(self.slot),

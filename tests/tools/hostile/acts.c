@@ -60,6 +60,27 @@ static uint64_t sandbox_of(struct peer *p, const struct known *k)
 
 /* ---- requests ---- */
 
+/* Which directories of the operator it may see, and whose workspace it gets (storm.py gives both). */
+static void ask_for_files(struct peer *p, struct launch_create *m)
+{
+    static const struct view data[] = {
+        VIEW_STR("left\0"), VIEW_STR("left\0right\0"), VIEW_STR("none\0"), VIEW_STR("left\0left\0"),
+        VIEW_STR("left"),   VIEW_STR("../left\0"),     VIEW_STR("\0"),
+    };
+    static const struct view whose[] = {
+        VIEW_STR("alice"), VIEW_STR("bob"),     VIEW_STR("../alice"), VIEW_STR("."),
+        VIEW_STR("a/b"),   VIEW_STR("alice\0"), VIEW_STR("al\nice"),
+    };
+
+    m->data_all = peer_one_in(p, 4);
+    if (peer_one_in(p, 3))
+        m->data = data[peer_any(p, sizeof data / sizeof *data)];
+    if (peer_one_in(p, 3))
+        m->principal = whose[peer_one_in(p, 2) ? 0 : peer_any(p, sizeof whose / sizeof *whose)];
+    if (peer_one_in(p, 8))
+        m->workspace_bytes = number(p);
+}
+
 static void create(struct peer *p)
 {
     struct launch_create m = { .profile = VIEW_STR("default") };
@@ -73,6 +94,7 @@ static void create(struct peer *p)
     }
     if (peer_one_in(p, 50))
         m.profile = VIEW_STR("../default");
+    ask_for_files(p, &m);
     peer_ask(p, LAUNCH_CREATE, &m, NULL, 0);
 }
 
