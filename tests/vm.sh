@@ -24,8 +24,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 export PYTHONDONTWRITEBYTECODE=1 # bytecode written into the environment would change its disk
 
 inits=() units=1 results= memory=3072 blackbox=1
-# All but the floods of output and of frames, which are the gateway's to bear and take minutes there.
-attacks=FS,PC,NE,PR,LK,XS,RS01,RS02,RS03,RS04,RS05,RS06,RS08,RS09,RS10,RS11,RS12,RS13,RS14,RS15,RS16,RS17
+# What the kernel decides. Not there: floods of output and of frames, what the gateway reads of a kernel's messages and
+# shows of them, and the deadlines of cells, which need a server of their own.
+attacks=FS,PC,NE,PR,LK,LG,XS,TM01,TM02,TM04,PT04,RS01,RS02,RS03,RS04,RS05,RS06,RS08,RS09,RS10,RS11,RS12,RS13,RS14,RS15,RS16,RS17
 while [ $# -gt 0 ]; do
     case $1 in
     --init) inits+=("${2:?--init needs direct or systemd}"); shift 2 ;;

@@ -10,6 +10,7 @@ import pytest
 from channels import Channels
 from server import cgroups_of, read, wait_for
 
+pytestmark = pytest.mark.guest
 MIB = 1 << 20
 ASKED = {"memory_mb": 400, "cpus": 0.5, "pids": 64, "disk_mb": 40, "tmp_mb": 24, "shm_mb": 16, "inodes": 900,
          "fds": 200, "output_mb": 2}
@@ -98,6 +99,12 @@ def test_too_many_files_are_told_and_the_session_goes_on(limited, where):
     assert run.ename == "OSError" and "disk full" in run.stream("stderr") and "900 files" in run.stream("stderr")
     assert 800 <= int(limited.run("n").result) <= 1100
     assert limited.run(f"os.unlink('{where}/f0'); open('{where}/again', 'w').close(); kept").result == "4711"
+
+
+def test_a_file_larger_than_every_file_system_is_an_error_of_its_write(limited):
+    run = limited.run("f = open('/tmp/sparse', 'wb')\nf.truncate(100 << 20)")
+    assert run.ename == "OSError" and "[Errno 27]" in run.of("error")[0]["content"]["evalue"]        # EFBIG
+    assert limited.run("f.truncate(40 << 20); kept").result == "4711"
 
 
 def test_too_many_open_files_are_told(limited):

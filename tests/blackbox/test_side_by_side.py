@@ -7,6 +7,7 @@ import pytest
 
 from channels import Channels
 
+pytestmark = pytest.mark.guest
 PRELUDE = r"""
 import ctypes, errno, fcntl, glob, json, mmap, os, socket, struct, subprocess, sys, tempfile, time
 libc = ctypes.CDLL(None, use_errno=True)

@@ -3,6 +3,7 @@
 # tree: the unit tests named in UNITS, then pytest unless it has no arguments, then the
 # attacks named in ATTACKS. JUnit files and attacks.json go to VM_OUT.
 status=0
+modprobe -a loop ext4 overlay # homes and workspaces on disk; udev is not there to help in the quick init
 for name in $UNITS; do
     echo "== $name"
     CMOCKA_MESSAGE_OUTPUT=xml CMOCKA_XML_FILE=$VM_OUT/$name-%g.xml "build/release/tests/$name" || {
