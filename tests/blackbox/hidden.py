@@ -11,7 +11,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 
 # x86-64
-NUMBERS = {"pivot_root": 155, "unshare": 272, "setns": 308, "seccomp": 317, "move_mount": 429, "fsopen": 430,
+NUMBERS = {"ioctl": 16, "pivot_root": 155, "prctl": 157, "sethostname": 170, "unshare": 272, "setns": 308, "seccomp": 317, "move_mount": 429, "fsopen": 430,
            "pidfd_open": 434, "clone3": 435, "mount_setattr": 442, "landlock_create_ruleset": 444}
 
 ALLOW, ERRNO, X86_64 = 0x7fff0000, 0x00050000, 0xc000003e
@@ -23,13 +23,18 @@ def check(result):
         raise OSError(ctypes.get_errno(), "system call")
 
 
-def calls(*names, code=errno.ENOSYS):
-    """A seccomp filter that answers these calls with an errno, as a kernel built without them."""
+def calls(*names, code=errno.ENOSYS, first=None):
+    """A seccomp filter that answers these calls with an errno, as a kernel built without them. first=(mask, value): those
+    alone whose first or, of ioctl, second argument is that below the mask."""
     def line(op, jt, jf, k):
         return struct.pack("HBBI", op, jt, jf, k)
-    program = [line(0x20, 0, 0, 4), line(0x15, 1, 0, X86_64), line(0x06, 0, 0, ALLOW), line(0x20, 0, 0, 0)]
+    program = [line(0x20, 0, 0, 4), line(0x15, 1, 0, X86_64), line(0x06, 0, 0, ALLOW)]
     for name in names:
-        program += [line(0x15, 0, 1, NUMBERS[name]), line(0x06, 0, 0, ERRNO | code)]
+        refuse = [line(0x06, 0, 0, ERRNO | code)]
+        if first is not None:
+            mask, value = first
+            refuse = [line(0x20, 0, 0, 24 if name == "ioctl" else 16), line(0x54, 0, 0, mask), line(0x15, 0, 1, value)] + refuse
+        program += [line(0x20, 0, 0, 0), line(0x15, 0, len(refuse), NUMBERS[name])] + refuse
     program.append(line(0x06, 0, 0, ALLOW))
     text = b"".join(program)
 

@@ -197,6 +197,23 @@ def test_what_is_missing_is_told_and_nothing_else(prepare, refused, why):
     assert why in got.walls[first]["detail"]
 
 
+ANY, NEW_CGROUP, NO_NEW_PRIVS, DROP_FROM_BOUNDING_SET, SET_INTERFACE_FLAGS = 0xffffffff, 0x02000000, 38, 24, 0x8914
+
+
+@pytest.mark.parametrize("wall, prepare", [
+    ("cgroup-namespace", hidden.calls("unshare", first=(NEW_CGROUP, NEW_CGROUP), code=errno.EINVAL)),
+    ("uts-namespace", hidden.calls("sethostname", code=errno.EPERM)),
+    ("loopback", hidden.calls("ioctl", first=(ANY, SET_INTERFACE_FLAGS), code=errno.EPERM)),
+    ("no-new-privs", hidden.calls("prctl", first=(ANY, NO_NEW_PRIVS), code=errno.EINVAL)),
+    ("capabilities", hidden.calls("prctl", first=(ANY, DROP_FROM_BOUNDING_SET), code=errno.EPERM)),
+], ids=lambda v: v if isinstance(v, str) else "")
+def test_each_of_these_is_found_missing(wall, prepare):
+    got = Doctor(prepare=prepare)
+    assert got.status == 1 and {wall, "sandbox"} <= set(got.text["refused"]), got.text["refused"]
+    assert got.state("memory-limit") == "present"       # it tries the others all the same
+    assert got.walls[wall]["without"] and got.walls[wall]["detail"]
+
+
 def test_groups_that_are_not_mounted_are_missing():
     got = Doctor(prepare=hidden.unmounted(*[r for r in cgroup_roots() if "/cgroup/memory" in r or r == "/sys/fs/cgroup"]))
     assert got.status == 1
