@@ -20,7 +20,7 @@ from test_supervision import alive
 THREE = ["kernel", "gateway", "launcher"]
 VICTIMS = THREE * 3 + ["init", "child", "supervisor", "keeper", "any"]
 POINTS = ["create", "start", "run", "restart", "delete"]
-CYCLES = int(os.environ.get("HOLDCELL_CYCLES", "200"))
+CYCLES = int(os.environ.get("HOLDCELL_CYCLES", "500"))
 SEED = int(os.environ.get("HOLDCELL_SEED", "11"))
 SERVED = (OSError, http.client.HTTPException)       # what a request meets when its server dies
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,6 +15,8 @@ sys.path[:0] = [str(ROOT / "tests" / "blackbox"), str(ROOT / "tests" / "tools")]
 import look_at_executed  # noqa: E402
 from server import Server  # noqa: E402
 
+FULL = os.environ.get("HOLDCELL_TIER") == "full"
+full_tier = pytest.mark.skipif(not FULL, reason="full tier only")
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -47,8 +50,9 @@ def with_data(notebook, mime):
     return [o.data[mime] for c in notebook.cells for o in c.get("outputs", []) if mime in o.get("data", {})]
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+@pytest.mark.parametrize("client, name", [
+    *[("kernel", name) for name in NOTEBOOKS],
+    *[pytest.param("nbclient", name, marks=() if name == NOTEBOOKS[0] else full_tier) for name in NOTEBOOKS]])
 def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
     server = request.getfixturevalue("with_token" if client == "kernel" else "without_token")
     done = run(server, name, client, tmp_path)
@@ -65,13 +69,10 @@ def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
     # the notebook is the committed one, cell by cell, with outputs
     source = nbformat.read(ROOT / f"notebooks/{name}.ipynb", as_version=4)
     assert [(c.id, c.source) for c in executed.cells] == [(c.id, c.source) for c in source.cells]
+    assert server.request("GET", "/api/kernels").json() == [], "its kernel is left"
 
 
-def test_the_kernel_of_a_notebook_is_gone_afterwards(with_token, tmp_path):
-    assert run(with_token, NOTEBOOKS[0], "kernel", tmp_path).returncode == 0
-    assert with_token.request("GET", "/api/kernels").json() == []
-
-
+@full_tier
 def test_the_two_clients_find_the_same_numbers(with_token, tmp_path):
     texts = []
     for client in ("kernel", "nbclient"):
@@ -118,7 +119,7 @@ def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path):
     assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=full_tier)])
 @pytest.mark.parametrize("wrong, said", [
     ({"token": "wrong"}, "a token is needed"),
     ({"port": 1}, "did not run the notebook"),

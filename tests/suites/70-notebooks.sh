@@ -2,6 +2,7 @@
 # tier: quick
 # timeout: 900
 # beside: others
+# full adds: both clients for every notebook and every mistake
 . "$(dirname "$0")/lib.sh"
 
 pytest_suite tests/notebooks
