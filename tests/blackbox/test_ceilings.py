@@ -37,6 +37,7 @@ def set_open_files(pid, soft):
     subprocess.run(["prlimit", "--pid", str(pid), f"--nofile={soft}:"], user=uid, group=gid, extra_groups=[], check=True)
 
 
+@pytest.mark.full
 def test_outputs_come_again_though_no_descriptor_was_left_when_their_connection_broke(server_with):
     s = server_with()
     with Channels(s, s.start_kernel("python3")) as c:

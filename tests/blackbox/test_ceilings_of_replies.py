@@ -55,6 +55,7 @@ def test_so_is_one_to_a_request_that_is_no_run_and_cells_behind_it_go_on(shared,
         assert shared.wait_state(kid, "idle")
 
 
+@pytest.mark.full
 def test_a_cell_that_was_sent_before_the_break_was_known_has_an_end(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -116,6 +116,7 @@ def test_a_message_that_a_client_cannot_take_comes_once(shared, kernel):
         assert run.of("display_data") == [] and run.text == "rest\n" and run.status == "ok"
 
 
+@pytest.mark.full
 def test_cells_beyond_those_that_one_client_may_have_open_go_on_when_time_ends_the_others(shared, kernel):
     with Channels(shared, kernel("python3")) as c:
         assert c.run("k = get_ipython().kernel; tell, k._publish_status = k._publish_status, lambda *a, **kw: None")

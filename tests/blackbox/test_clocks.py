@@ -133,6 +133,7 @@ def test_a_cell_that_takes_the_interrupt_for_its_own_is_ok_and_told_of_it(limite
     assert c.run("kept").result == "4711"
 
 
+@pytest.mark.full
 def test_a_question_that_nobody_answers_ends_its_cell(limited, hostile):
     _, c = limited(stdin_timeout=LIMIT)
     asked = c.start("input('name? ')", allow_stdin=True)
@@ -402,7 +403,7 @@ DEAF = {"heeds-signals": "", "blocks-all-signals": "import signal\nsignal.pthrea
 
 
 @pytest.mark.parametrize("deaf", [pytest.param("heeds-signals", marks=pytest.mark.full), "blocks-all-signals"])
-@pytest.mark.parametrize("name", MUTE)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "makes-no-sockets" else pytest.mark.full) for n in MUTE])
 def test_a_kernel_that_never_answers_is_given_up_after_the_create_timeout(server_with, kernel_path, name, deaf):
     kernel_path.add("mute", ["python3", "-P", "-c", DEAF[deaf] + MUTE[name] + "import time; time.sleep(100000)", "{connection_file}"])
     s = server_with("--kernel-path", kernel_path.path, "--create-timeout", str(CREATE))
@@ -420,6 +421,7 @@ def test_a_kernel_that_never_answers_is_given_up_after_the_create_timeout(server
         assert c.run("6 * 7").result == "42", "who has answered has no clock any more"
 
 
+@pytest.mark.full
 def test_no_create_timeout_is_no_limit_and_a_restart_has_one_of_its_own(server_with, kernel_path):
     late = "import time; time.sleep(4)\nfrom ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
     kernel_path.add("late", ["python3", "-P", "-c", late, "-f", "{connection_file}"], language="python")
@@ -461,6 +463,7 @@ def seconds_of_delete(s):
     return took
 
 
+@pytest.mark.full
 def test_a_kernel_that_blocks_all_signals_is_killed_after_the_drain_timeout(server_with):
     fast = seconds_of_delete(server_with("--drain-timeout", "0.2"))
     slow = seconds_of_delete(server_with("--drain-timeout", "4"))

@@ -77,6 +77,7 @@ def test_a_kernel_that_is_being_deleted_is_not_found_but_takes_its_place(server_
     assert s.start_kernel("python3")
 
 
+@pytest.mark.full
 def test_a_path_whose_kernel_is_being_deleted_gets_a_new_one_at_once(server_with):
     s = server_with()
     body = {"path": "a.ipynb", "name": "a", "type": "notebook", "kernel": {"name": "python3"}}
@@ -140,6 +141,7 @@ def test_a_deletion_is_finished_by_the_next_gateway(server_with):
     assert ending.status == "ended"
 
 
+@pytest.mark.full
 def test_kernels_that_are_asked_to_end_do_so_by_themselves(server_with):
     """Each that does not costs its user the 2.5 s until it is told by a signal."""
     s = server_with()

@@ -100,6 +100,7 @@ def fill(path):
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["ext4", "btrfs", "xfs"])
 def test_a_home_has_its_blocks_whoever_else_fills_the_disk(kind):
     with disk(kind) as point, server_on(point, "--home", "disk", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
@@ -118,6 +119,7 @@ def test_a_home_has_its_blocks_whoever_else_fills_the_disk(kind):
         assert r.status == 503 and "disk" in r.json()["message"], "the next one has no room, and is told so"
 
 
+@pytest.mark.full
 def test_a_workspace_that_was_copied_with_holes_gets_its_blocks_back():
     with disk("ext4") as point, server_on(point, "--home", "tmpfs", "--workspaces", point + "/w", "--workspace-mb", str(SIZE)) as s:
         s.start()

@@ -49,7 +49,11 @@ def await_end(c, cell, *told):
     assert any(words in run.stream("stderr") for words in told), run.stream("stderr")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, id=n) for n in FRAMES])
+# One of each kind in the quick tier: what does not end, what is too large, who does not greet. The battery has them, too.
+QUICK = ["announced-and-never-sent", "large-parts", "connections-never-greeted"]
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, id=n, marks=() if n in QUICK else pytest.mark.full) for n in FRAMES])
 def test_frames_that_no_kernel_sends_cost_their_own_session_alone(shared, kernel, name):
     told = FRAMES[name][1]
     gateway, hog = shared.process("gateway"), kernel("python3", limits=LIMITS)
@@ -98,7 +102,7 @@ def test_many_of_them_at_once_have_no_more_than_all_may_have(shared, kernel, nam
             c.close()
 
 
-@pytest.mark.parametrize("mib", [30, 60])
+@pytest.mark.parametrize("mib", [30, pytest.param(60, marks=pytest.mark.full)])
 def test_what_a_kernel_may_send_passes_the_guard_whole(shared, kernel, mib):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -156,7 +156,8 @@ def slow_cell(name, lines, pause):
             f"    time.sleep({pause})\n{name} = 'done'")
 
 
-@pytest.mark.parametrize("v1", [False, pytest.param(True, marks=pytest.mark.full)], ids=["legacy", "v1"])
+@pytest.mark.full
+@pytest.mark.parametrize("v1", [False, True], ids=["legacy", "v1"])
 def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with, v1):
     """A cell of 20 s, the gateway killed in the middle of it."""
     s = server_with()

@@ -125,6 +125,7 @@ def test_nothing_is_left_when_the_launcher_is_killed(on_disk):
     assert mounts_of_host() == mounts
 
 
+@pytest.mark.full
 def test_many_homes_come_and_go(on_disk, kernel_path):
     kernel_path.add("quick", ["sleep", "1000"])
     s = on_disk("--disk-mb", "64", "--kernel-path", kernel_path.path)

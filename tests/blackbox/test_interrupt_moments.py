@@ -58,7 +58,7 @@ class Framed(Channels):
         return m
 
 
-CLIENTS = pytest.mark.parametrize("client", [Channels, Framed], ids=["legacy", "v1"])
+CLIENTS = pytest.mark.parametrize("client", [pytest.param(Channels, marks=pytest.mark.full, id="legacy"), pytest.param(Framed, id="v1")])
 
 
 def says(kind, msg_id, state=None):
@@ -196,6 +196,7 @@ def test_an_interrupt_at_the_sight_of_a_reply_is_for_the_cell_behind(shared, ker
     all_ended(ends, ROUNDS)
 
 
+@pytest.mark.full
 def test_an_interrupt_around_the_end_of_a_cell_hits_no_more_than_one(shared, kernel):
     """The first cell ends by itself at about the time; whichever is hit says so, and the third one never is."""
     kid = kernel("python3")
@@ -280,6 +281,7 @@ def test_a_foreign_kernel_is_sent_no_signal_that_would_end_it(server_with, kerne
         all_ended(ends, 5)
 
 
+@pytest.mark.full
 def test_the_cell_of_a_foreign_kernel_is_ended_too(server_with, kernel_path):
     s = server_with("--kernel-path", kernel_path.add("stock", STOCK, language="python").path)
     kid = s.start_kernel("stock")

@@ -408,6 +408,7 @@ def test_a_server_that_comes_while_another_takes_over_and_dies_gets_them(kept, s
     assert value(heir, kid, "x + 1") == "42"
 
 
+@pytest.mark.full
 def test_a_server_that_comes_when_one_died_right_behind_its_takeover_waits_for_the_end(kept, slow_heir):
     s, kid = stopped_with_x(kept)
     keeper = s.keeper()
@@ -455,6 +456,7 @@ def test_a_server_that_took_over_and_is_killed_ends_them(kept):
     assert_nothing_left(slot, s.state, pids)
 
 
+@pytest.mark.full
 def test_wrong_options_of_the_next_server_cost_nothing(kept, tmp_path):
     s, kid = stopped_with_x(kept)
     for options, text in [(["--default-kernel", "no such"], "--default-kernel"),

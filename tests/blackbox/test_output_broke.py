@@ -1,5 +1,7 @@
 """The connection to a kernel's output breaks: told once, and not at all when the kernel ends."""
 
+import pytest
+
 from channels import Channels
 
 LOST = "[holdcell] the connection to the kernel's output broke: some of it may be lost"
@@ -22,6 +24,7 @@ for fd in map(int, os.listdir("/proc/self/fd")):
 """
 
 
+@pytest.mark.full
 def test_a_kernel_that_takes_time_to_end_says_nothing_of_a_lost_connection(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

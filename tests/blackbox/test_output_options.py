@@ -1,6 +1,6 @@
 """Options on what clients are sent and may send: rates, tracebacks, types of messages."""
 
-
+import pytest
 
 from channels import Channels
 
@@ -43,6 +43,7 @@ def test_a_data_rate_counts_printed_text_alone(server_with):
         assert len(run.of("display_data")) == 1 and run.stream("stderr") == ""
 
 
+@pytest.mark.full
 def test_without_the_option_nothing_is_limited(shared, kernel):
     with Channels(shared, kernel("python3")) as c:
         run = c.run(flood(10000))

@@ -228,6 +228,7 @@ def test_pip_says_that_there_is_no_network(session, command):
     assert "Retrying" not in run.text
 
 
+@pytest.mark.full
 def test_pip_works_where_it_needs_no_network(session):
     run = session.run("!pip list; pip show pandas")
     assert re.search(r"^numpy +[0-9]", run.text, re.M) and "Name: pandas" in run.text

@@ -158,6 +158,7 @@ def test_a_server_without_profiles_knows_default_alone(shared):
     assert shared.delete_kernel(kid) == 204
 
 
+@pytest.mark.full
 def test_principals_have_their_profile_and_those_that_they_may_name(with_profiles):
     s = with_profiles({"small": {"limits": SMALL, "maxima": MORE}, "large": {"limits": {"memory_mb": 1024}, "maxima": {"memory_mb": 4096}}},
                       lines=[entry("one", profile="small"), entry("some", profile="small", profiles=["default"]), entry("none"),

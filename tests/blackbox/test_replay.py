@@ -181,6 +181,7 @@ def flood(client, mib, size=4 * MIB):
         client.seen.clear()
 
 
+@pytest.mark.full
 def test_displays_that_fill_the_log_cost_a_client_that_is_away_no_reply_and_no_idle(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as other:
@@ -203,6 +204,7 @@ def test_displays_that_fill_the_log_cost_a_client_that_is_away_no_reply_and_no_i
         assert told > 0 and len(everything) + told == 480 // 4
 
 
+@pytest.mark.full
 def test_displays_of_the_cell_itself_are_counted_and_its_end_comes(server_with):
     server = server_with("--output-mb", "1024")
     kid = server.start_kernel("python3")
@@ -346,8 +348,8 @@ def big_of(messages):
     return [(len(t), t[0]) for t in texts]
 
 
-@pytest.mark.parametrize("framing", ["legacy", "v1"])
-@pytest.mark.parametrize("how", ["slow", "returns"])
+@pytest.mark.parametrize("how, framing", [pytest.param("slow", "legacy", marks=pytest.mark.full), pytest.param("slow", "v1", marks=pytest.mark.full),
+                                          pytest.param("returns", "legacy", marks=pytest.mark.full), ("returns", "v1")])
 def test_displays_of_30_mib_reach_a_client_that_is_slow_or_was_away(shared, kernel, framing, how):
     kid = kernel("python3")
     with Channels(shared, kid) as probe:

@@ -278,6 +278,7 @@ def test_the_ways_to_send_a_body(own):
 
 # --- kernels ------------------------------------------------------------------------
 
+@pytest.mark.full
 def test_where_a_kernel_starts(shared, kernel):
     code = "import os; os.getcwd()"
     for model, cwd in (({"path": "../../etc/x"}, "/home/user"), ({"env": {"KERNEL_WORKING_DIR": "/home/user"}}, "/home/user"),

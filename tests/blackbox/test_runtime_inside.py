@@ -84,6 +84,7 @@ server.shutdown()
 """).text.strip().endswith("200")
 
 
+@pytest.mark.full
 def test_big_libraries_compute(chan):
     run = chan.run("""
 import numpy as np, pandas as pd, scipy.linalg, sklearn.linear_model, statsmodels.api as sm, pyarrow as pa, sqlalchemy as sa

@@ -8,6 +8,8 @@ import threading
 import time
 from collections import Counter
 
+import pytest
+
 from channels import Channels
 from server import wait_for
 
@@ -79,6 +81,7 @@ def come_and_go(s, until, seen):
             time.sleep(0.1)
 
 
+@pytest.mark.full
 def test_sessions_come_and_go_in_two_instances_while_one_of_them_loses_its_launcher(server_with):
     a, b = server_with(), server_with()
     before = b.counters()

@@ -209,6 +209,7 @@ def test_at_the_end_nothing_is_left(supervised, signo):
     assert_nothing_left(slot, pids)
 
 
+@pytest.mark.full
 def test_the_end_comes_in_time_when_the_launcher_hangs(supervised):
     s = supervised().ready()
     s.says("ready: kernel=1")

@@ -94,6 +94,7 @@ def test_requests_that_the_kernel_swallowed_end_by_themselves_beside_those_of_ot
         assert chan.run("print('still')").text == "still\n"
 
 
+@pytest.mark.full
 def test_a_kernel_that_swallowed_a_request_is_culled_though_its_client_went(server_with):
     s = server_with("--cull-idle-timeout", "2", "--cull-interval", "0.5")
     kid = s.start_kernel()
@@ -120,6 +121,7 @@ def silent_for(c, msg_ids):
         assert parent not in msg_ids, m
 
 
+@pytest.mark.full
 def test_a_stopped_kernel_loses_no_run(shared, kernel):
     before = set(shared.kernels())
     kid = kernel("python3")

@@ -117,6 +117,7 @@ def test_bodies_that_never_end_leave_room_for_others(server, both):
         close_all(sockets)
 
 
+@pytest.mark.full
 def test_messages_that_never_end_leave_room_for_others(server, both):
     greedy, other = both
     kid, sockets = greedy.start_kernel(), []
@@ -138,6 +139,7 @@ def test_messages_that_never_end_leave_room_for_others(server, both):
         close_all(sockets)
 
 
+@pytest.mark.full
 def test_outputs_that_nobody_takes_are_bounded(server, both):
     greedy, other = both
     kid, theirs = greedy.start_kernel(), other.start_kernel()
