@@ -117,6 +117,12 @@ int kernelargs_exec(char *const *argv, char *const *env, struct err *e)
 
     if (strchr(argv[0], '/') != NULL) {
         execve(argv[0], argv, env);
+        /* It may well be there on the host, where who wrote the kernelspec sees it. */
+        if (errno == ENOENT)
+            return err_set(e, ENOENT,
+                           "exec '%s': it, or what interprets it, is not in the sandbox, which has "
+                           "/usr, the runtime and {resource_dir}, the kernelspec's directory",
+                           argv[0]);
         return err_sys(e, errno, "exec '%s'", argv[0]);
     }
     for (;;) {

@@ -53,6 +53,15 @@ def test_a_kernelspec_that_is_a_link_out_of_its_directory_is_told_and_not_follow
         assert {"inside", "near", "linked"} <= set(specs) and not told
 
 
+def test_a_program_that_the_sandbox_does_not_have_is_told_with_what_it_has(server_with, kernel_path):
+    outside = kernel_path.path + "/python"      # on the host it is there
+    os.symlink("/usr/bin/python3", outside)
+    s = server_with("--kernel-path", kernel_path.add("outside", [outside, "-V"]).path)
+    r = s.request("POST", "/api/kernels", {"name": "outside"})
+    assert r.status == 500 and f"exec '{outside}'" in r.json()["message"], r
+    assert "not in the sandbox" in r.json()["message"] and "{resource_dir}" in r.json()["message"], r
+
+
 def test_a_directory_that_comes_later_is_found(server_with, kernel_path):
     later = os.path.join(kernel_path.path, "later", "still")
     s = server_with("--kernel-path", later)
