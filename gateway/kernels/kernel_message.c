@@ -315,6 +315,8 @@ void kernel_on_lost(void *arg)
     static struct log_limit limit;
     struct kernel *k = arg;
 
+    if (k->phase > KERNEL_ALIVE) /* it was asked to end, and takes its time for that */
+        return;
     if (log_allowed(&limit, 10))
         log_warn("iopub_lost", "kernel=%s", k->id);
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {

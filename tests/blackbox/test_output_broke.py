@@ -37,6 +37,18 @@ def test_a_kernel_that_takes_time_to_end_says_nothing_of_a_lost_connection(share
         assert LOST not in run.stream("stderr")
 
 
+def test_a_kernel_that_takes_time_to_end_for_a_restart_has_lost_no_connection(server_with, kernel_path):
+    """As bash_kernel does: asked to end, it closes its sockets, and its process stays until SIGTERM."""
+    kernel_path.add_scripted("lingers", ["sh", "-c", "trap '' INT; {resource_dir}/scripted-kernel {connection_file}; sleep 1000"])
+    s = server_with("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("lingers")
+    with Channels(s, kid) as c:
+        assert c.run("result 1").status == "ok"
+        assert s.restart(kid).status == 200
+        assert c.run("result 2").result == "2"
+    assert "event=iopub_lost" not in s.log()
+
+
 def test_a_connection_that_breaks_in_a_cell_is_told_in_that_cell_once(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:
