@@ -101,7 +101,8 @@ static void run_end_line(struct kernel *k, const struct origin *o, uint64_t run,
     auditline_string(&l, "state", state);
     if (short_of[0] != '\0')
         auditline_string(&l, "short_of", short_of);
-    auditline_uint(&l, "duration_us", took_us);
+    if (took_us != 0)
+        auditline_uint(&l, "duration_us", took_us);
     audit_note(&l);
 }
 

@@ -86,6 +86,14 @@ static void take_run(struct reader *r, const struct noteitem *i)
     }
 }
 
+static void take_sent(struct kernel *k, struct query *q, const struct noteitem *i)
+{
+    const struct noteitem_sent sent = noteitem_sent(i);
+
+    queries_renumber(k->queries, q, sent.number);
+    q->sent_us = sent.sent_us <= clock_monotonic_us() ? sent.sent_us : 0;
+}
+
 static void take_identity(struct seat *s, struct view text)
 {
     if (s->heir_count >= SEAT_HEIRS_MAX)
@@ -144,6 +152,9 @@ void kernel_inherit(struct kernel *k, struct view items)
         } else if (i.kind == NOTEITEM_CLOCK) {
             if (r.run != NULL)
                 runclock_adopt(&r.run->clock, i.bytes.p, loop_now_ms(sessions_loop(k->all)));
+        } else if (i.kind == NOTEITEM_SENT) {
+            if (r.run != NULL)
+                take_sent(k, r.run, &i);
         } else if ((i.flags & NOTEITEM_PART) == r.ask_parts) {
             r.ask[r.ask_parts++] = i.bytes;
             r.ask_given = i.flags & NOTEITEM_GIVEN;

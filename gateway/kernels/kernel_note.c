@@ -95,6 +95,17 @@ static int put_run(struct buf *out, unsigned flags, struct view header)
     return put(out, NOTEITEM_RUN, flags, header);
 }
 
+/* One that is with the kernel, and what of it the next gateway goes on with. */
+static int put_sent_run(const struct kernel *k, struct buf *out, const struct query *q)
+{
+    unsigned flags = (q->busy ? NOTEITEM_BUSY : 0) | (q->allow_stdin ? NOTEITEM_STDIN : 0);
+    int rc = put_run(out, flags, q->header);
+
+    if (rc == 0 && kernel_has_clock(k, q))
+        rc = put_clock(out, q);
+    return rc < 0 ? rc : noteitem_put_sent(out, &(struct noteitem_sent){ q->number, q->sent_us });
+}
+
 static int put_runs(const struct seat *s, struct buf *out)
 {
     const struct queries *all = s->kernel->queries;
@@ -108,12 +119,8 @@ static int put_runs(const struct seat *s, struct buf *out)
             rc = put_run(out, NOTEITEM_UNDELIVERED, (struct view){ u->header, u->n });
     }
     for (struct query *q = queries_first(all); rc == 0 && q != NULL; q = queries_next(all, q)) {
-        if (q->seat != s->number || !q->is_run || run_ended(&q->run))
-            continue;
-        rc = put_run(out, (q->busy ? NOTEITEM_BUSY : 0) | (q->allow_stdin ? NOTEITEM_STDIN : 0),
-                     q->header);
-        if (rc == 0 && kernel_has_clock(s->kernel, q))
-            rc = put_clock(out, q);
+        if (q->seat == s->number && q->is_run && !run_ended(&q->run))
+            rc = put_sent_run(s->kernel, out, q);
     }
     for (const struct held *h = s->held; rc == 0 && h != NULL; h = h->next) {
         if (h->is_run)
@@ -193,6 +200,7 @@ static int write_note(struct kernel *k, struct err *e)
         .ending = k->goal == KERNEL_DELETE,
         .times = k->session->times,
         .born_ms = k->session->born_ms,
+        .numbered = queries_next_number(k->queries) - 1,
         .workspace_bytes = k->session->principal.workspace_bytes,
         .overdue = k->overdue,
     };

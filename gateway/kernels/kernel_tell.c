@@ -128,7 +128,7 @@ void kernel_run_ended(struct kernel *k, struct query *q)
         (q->run.state == RUN_OK || q->run.state == RUN_ERROR || q->run.state == RUN_ABORTED) &&
         q->short_of == 0;
     enum logline_level level = usual ? LOGLINE_DEBUG : LOGLINE_INFO;
-    uint64_t took_us = clock_monotonic_us() - q->sent_us;
+    uint64_t took_us = q->sent_us != 0 ? clock_monotonic_us() - q->sent_us : 0; /* 0: unknown */
     struct seat *s = seat_by_number(k, q->seat);
     char short_of[KERNEL_SHORT_TEXT];
     struct logline l;
@@ -140,7 +140,8 @@ void kernel_run_ended(struct kernel *k, struct query *q)
         seat_run_ended(s, q->header);
     activity_touch(&k->activity, kernel_now(k));
     metrics_count(METRIC_RUNS, (unsigned)(q->run.state - RUN_OK));
-    metrics_observe(METRIC_RUN_TIME, 0, took_us);
+    if (took_us != 0)
+        metrics_observe(METRIC_RUN_TIME, 0, took_us);
     kernel_audit_run_end(k, q, took_us);
     if (!log_enabled(level))
         return;
@@ -153,7 +154,8 @@ void kernel_run_ended(struct kernel *k, struct query *q)
     if (q->short_of != 0)
         logline_string(&l, "short_of", view_cstr(kernel_short_text(q, short_of)));
     logline_uint(&l, "interrupts", q->run.interrupts);
-    logline_uint(&l, "duration_us", took_us);
+    if (took_us != 0)
+        logline_uint(&l, "duration_us", took_us);
     origin_child_fields(q->origin, q->span_id, &l);
     log_end(&l);
 }

@@ -222,6 +222,7 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
     int known = find_info(listed->kernels, &info);
     log_info("kernel_adopted", "kernel=%s generation=%u principal=%s running=%d", k->id,
              k->generation, kernel_owner(k), known && info.running);
+    queries_count_from(k->queries, n.numbered); /* no number means two runs */
     kernel_inherit(k, n.seats);
     resume(k, &info, known);
     /* Half of the seed notebook is no state that anybody should find, and who was past its

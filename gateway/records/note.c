@@ -41,6 +41,10 @@ static void put_optional(struct jsonwrite *w, const struct note *n)
         jsonwrite_key(w, "born_ms");
         jsonwrite_uint(w, n->born_ms);
     }
+    if (n->numbered != 0) {
+        jsonwrite_key(w, "numbered");
+        jsonwrite_uint(w, n->numbered);
+    }
     if (n->workspace_bytes != 0) {
         jsonwrite_key(w, "workspace_bytes");
         jsonwrite_uint(w, n->workspace_bytes);
@@ -171,6 +175,8 @@ static int read_times(const json_t *o, struct note *n, struct err *e)
             rc = err_set(e, HC_EPARSE, "note: '%s' is out of range", time_limits_named[i].setting);
         time_limits_set(&n->times, &time_limits_named[i], ms);
     }
+    if (rc == 0)
+        rc = optional(o, "numbered", 0, &n->numbered, e);
     if (rc == 0)
         rc = optional(o, "workspace_bytes", 0, &n->workspace_bytes, e);
     if (rc == 0)

@@ -49,6 +49,7 @@ struct note {
     int seeding;                  /* its seed notebook was not done */
     struct time_limits times;     /* of its session */
     uint64_t born_ms;             /* when that was made; 0: not told */
+    uint64_t numbered;            /* the last number that a request at the kernel got (query.h) */
     uint64_t workspace_bytes;     /* its principal's quota; 0: the server's, or not told */
     int overdue;                  /* it was being ended for a time-out */
     unsigned fds;                 /* bits of enum note_fd */

@@ -18,6 +18,25 @@ int noteitem_put(struct buf *out, const struct noteitem *i)
     return rc < 0 ? rc : buf_add_view(out, i->bytes);
 }
 
+int noteitem_put_sent(struct buf *out, const struct noteitem_sent *s)
+{
+    const uint64_t values[] = { s->number, s->sent_us };
+    uint8_t bytes[NOTEITEM_SENT_BYTES];
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(values[i / 8] >> (8 * (i % 8)));
+    return noteitem_put(out, &(struct noteitem){ NOTEITEM_SENT, 0, { bytes, sizeof bytes } });
+}
+
+struct noteitem_sent noteitem_sent(const struct noteitem *i)
+{
+    uint64_t values[2] = { 0 };
+
+    for (size_t at = 0; at < NOTEITEM_SENT_BYTES; at++)
+        values[at / 8] |= (uint64_t)i->bytes.p[at] << (8 * (at % 8));
+    return (struct noteitem_sent){ values[0], values[1] };
+}
+
 static int check_item(const struct noteitem *i, struct err *e)
 {
     if (i->kind == 0 || i->kind >= NOTEITEM_KINDS_END)
@@ -28,6 +47,8 @@ static int check_item(const struct noteitem *i, struct err *e)
         return err_set(e, HC_EPARSE, "note: an identity of %zu bytes", i->bytes.n);
     if (i->kind == NOTEITEM_CLOCK && i->bytes.n != RUNCLOCK_BYTES)
         return err_set(e, HC_EPARSE, "note: a clock of %zu bytes", i->bytes.n);
+    if (i->kind == NOTEITEM_SENT && i->bytes.n != NOTEITEM_SENT_BYTES)
+        return err_set(e, HC_EPARSE, "note: %zu bytes of when a run was sent", i->bytes.n);
     /* Texts that become C strings. */
     if (i->kind == NOTEITEM_SEAT || i->kind == NOTEITEM_IDENTITY) {
         for (size_t at = 0; at < i->bytes.n; at++) {
@@ -69,6 +90,8 @@ int noteitem_check(struct view all, struct err *e)
             return err_set(e, HC_EPARSE, "note: an item without a seat");
         if (i.kind == NOTEITEM_CLOCK && before != NOTEITEM_RUN)
             return err_set(e, HC_EPARSE, "note: a clock without a run");
+        if (i.kind == NOTEITEM_SENT && before != NOTEITEM_RUN && before != NOTEITEM_CLOCK)
+            return err_set(e, HC_EPARSE, "note: sent, without a run");
         before = i.kind;
     }
     return rc;

@@ -17,6 +17,7 @@ enum noteitem_kind {
     NOTEITEM_RUN,      /* header of an execute_request without an end that the client was given */
     NOTEITEM_ASK,      /* one part of an input_request without an answer */
     NOTEITEM_CLOCK,    /* runclock.h, of the run before it; only where a run has deadlines */
+    NOTEITEM_SENT,     /* struct noteitem_sent, of the run before it, its clock may stand between */
     NOTEITEM_KINDS_END,
 };
 
@@ -31,7 +32,12 @@ enum {
     NOTEITEM_GIVEN = 4, /* it was given to the client */
 };
 
-enum { NOTEITEM_HEAD = 4, NOTEITEM_BYTES_MAX = 4096, NOTEITEM_IDENTITY_MAX = 64 };
+enum {
+    NOTEITEM_HEAD = 4,
+    NOTEITEM_BYTES_MAX = 4096,
+    NOTEITEM_IDENTITY_MAX = 64,
+    NOTEITEM_SENT_BYTES = 2 * 8,
+};
 
 struct noteitem {
     enum noteitem_kind kind;
@@ -39,8 +45,17 @@ struct noteitem {
     struct view bytes;
 };
 
+/* What log and audit file call a run, and since when it is under way: both go on. */
+struct noteitem_sent {
+    uint64_t number;
+    uint64_t sent_us; /* CLOCK_MONOTONIC; 0: unknown */
+};
+
 /* -EMSGSIZE when out is full, -HC_ELIMIT when the item itself is too long. */
 int noteitem_put(struct buf *out, const struct noteitem *i) MUST_CHECK;
+int noteitem_put_sent(struct buf *out, const struct noteitem_sent *s) MUST_CHECK;
+/* i: one of kind NOTEITEM_SENT that noteitem_next() gave. */
+struct noteitem_sent noteitem_sent(const struct noteitem *i);
 
 /* 1: the next item is in *ret, and rest begins behind it; 0: there is none;
  * -HC_EPARSE. */

@@ -312,6 +312,18 @@ int query_may_run(const struct query *r)
     return r->busy || r->inherited || r->is_next;
 }
 
+void queries_count_from(struct queries *q, uint64_t number)
+{
+    q->next_number = number > q->next_number ? number : q->next_number;
+}
+
+void queries_renumber(struct queries *q, struct query *r, uint64_t number)
+{
+    q->next_number -= r->number == q->next_number;
+    r->number = number;
+    queries_count_from(q, number);
+}
+
 uint64_t queries_next_number(const struct queries *q)
 {
     return q->next_number + 1;

@@ -62,7 +62,7 @@ struct query {
     int memory_told;    /* that it is short of it */
     int dropped_told;   /* and how much was dropped */
     struct output_use output;
-    uint64_t sent_us;      /* CLOCK_MONOTONIC */
+    uint64_t sent_us;      /* CLOCK_MONOTONIC; 0: not known, another gateway has it */
     struct origin *origin; /* owned hold: the socket it came by; NULL when unknown */
     uint8_t span_id[TRACE_SPAN_BYTES];
     struct view header; /* owned copy: what a message of ours names as its parent */
@@ -89,6 +89,10 @@ int query_works(const struct query *r, uint64_t now_ms);
 /* After queries_mark_next(): it may be what its (sub)shell works on. */
 int query_may_run(const struct query *r);
 uint64_t queries_next_number(const struct queries *q); /* of the query that is added next */
+/* What is added gets higher numbers than this one, and than all before. */
+void queries_count_from(struct queries *q, uint64_t number);
+/* r was the last one that was added, and had that number before; its own is free again. */
+void queries_renumber(struct queries *q, struct query *r, uint64_t number);
 void queries_remove(struct queries *q, struct query *r);
 
 /* execute_request is answered by execute_reply, and so on. */

@@ -37,6 +37,14 @@ def records(path):
         return [json.loads(line) for line in f]
 
 
+def number(server, metric):
+    """Of the present gateway; -1 before it has it."""
+    for line in server.request("GET", "/metrics").body.decode().splitlines():
+        if line.startswith(metric + " "):
+            return float(line.split()[-1])
+    return -1
+
+
 def named(path, event, **fields):
     return [r for r in records(path) if r["event"] == event and all(r.get(k) == v for k, v in fields.items())]
 
@@ -107,6 +115,37 @@ def test_the_intent_comes_before_the_act(audited):
     wait_for(lambda: s.answers() and named(s.audit, "audit_opened", after="start")[1:])
     assert s.stop() == 0
     assert verify(s.audit).returncode == 0
+
+
+def test_runs_that_outlive_their_gateway_end_under_their_numbers_with_their_whole_time(audited, kernel_path):
+    s = audited("--kernel-path", kernel_path.add_scripted().path)
+    kid = s.start_kernel("scripted")
+    sent = 'holdcell_kernel_messages_total{channel="shell",direction="to_kernel"}'
+    with Channels(s, kid) as c:
+        assert c.run("result 1").status == "ok"
+        before = time.monotonic()
+        long = c.start("lines 1000000 100 tick")
+        c.until(lambda m: m["header"]["msg_type"] == "stream")
+        begun = time.monotonic()
+        behind = c.start("result 3")
+        wait_for(lambda: number(s, sent) == 3)      # each is noted before it is sent, with those before it
+        old = s.process("gateway")
+        os.kill(old, signal.SIGKILL)
+        s.wait_next("gateway", old)
+    with Channels(s, kid, c.sid) as c:
+        c.until(lambda m: m["header"]["msg_type"] == "stream" and "tick" in m["content"]["text"])
+        least = time.monotonic() - begun
+        assert s.interrupt(kid) == 204
+        c.finish(behind)
+        wait_for(lambda: named(s.audit, "run_end")[2:])
+        most = time.monotonic() - before
+        assert c.run("result 4").status == "ok"
+    wait_for(lambda: named(s.audit, "run_end")[3:])
+    starts, ends = named(s.audit, "run_start"), named(s.audit, "run_end")
+    assert [r["run"] for r in starts] == sorted(r["run"] for r in ends) == [1, 2, 3, 4]
+    end, = named(s.audit, "run_end", run=2)
+    assert least <= end["duration_us"] / 1e6 <= most, (least, end, most)
+    assert 0 < number(s, "holdcell_run_duration_seconds_sum") <= 2 * most
 
 
 def test_what_was_changed_is_found(audited):

@@ -35,6 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         check(noteitem_next(&rest, &i, NULL) == 1);
         if (i.kind == NOTEITEM_CLOCK)
             read_clock(i.bytes, &first.times);
+        else if (i.kind == NOTEITEM_SENT)
+            (void)noteitem_sent(&i);
     }
     buf_init(&out, LAUNCH_NOTE_MAX + 8192);
     if (note_encode(&first, &out, NULL) < 0)

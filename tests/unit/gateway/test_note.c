@@ -33,6 +33,7 @@ static struct note example(void)
                           .seeding = 1,
                           .times = { .cell_ms = 60000, .life_ms = 1000 },
                           .born_ms = 12,
+                          .numbered = 34,
                           .workspace_bytes = UINT64_C(5) << 30,
                           .overdue = 1,
                           .fds = 7,
@@ -102,6 +103,7 @@ static void the_seats_of_a_note_come_back_in_their_order(void **state)
     put_item(&items, NOTEITEM_IDENTITY, 0, "0123");
     put_item(&items, NOTEITEM_RUN, NOTEITEM_BUSY | NOTEITEM_STDIN, "{\"msg_id\":\"1\"}");
     put_item(&items, NOTEITEM_CLOCK, 0, "12345678901234567890123456789012");
+    assert_int_equal(noteitem_put_sent(&items, &(struct noteitem_sent){ 7, 1ull << 40 }), 0);
     put_item(&items, NOTEITEM_ASK, 2, "");
     n.seats = buf_view(&items);
     assert_int_equal(note_encode(&n, &out, NULL), 0);
@@ -116,6 +118,10 @@ static void the_seats_of_a_note_come_back_in_their_order(void **state)
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
     assert_int_equal(i.kind, NOTEITEM_CLOCK);
     assert_int_equal(i.bytes.n, RUNCLOCK_BYTES);
+    assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
+    assert_int_equal(i.kind, NOTEITEM_SENT);
+    assert_int_equal(noteitem_sent(&i).number, 7);
+    assert_int_equal(noteitem_sent(&i).sent_us, 1ull << 40);
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 1);
     assert_int_equal(i.bytes.n, 0);
     assert_int_equal(noteitem_next(&back.seats, &i, NULL), 0);
@@ -141,6 +147,9 @@ static void damaged_items_are_refused(void **state)
         /* a clock that is cut short, and one without a run */
         { "\x01\0\x01\0a\x03\0\x01\0{\x05\0\x01\0x", 15 },
         { "\x01\0\x01\0a\x05\0\x20\0xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", 41 },
+        /* when it was sent: likewise */
+        { "\x01\0\x01\0a\x03\0\x01\0{\x06\0\x01\0x", 15 },
+        { "\x01\0\x01\0a\x06\0\x10\0xxxxxxxxxxxxxxxx", 25 },
     };
     char big[NOTEITEM_BYTES_MAX + 2];
     autobuf struct buf out = { 0 };
