@@ -68,7 +68,7 @@ void kernel_input_answered(struct seat *s)
 
 /* ---- what is told ---- */
 
-static const char *limit_text(const struct kernel *k, const struct query *q, char *out, size_t n)
+const char *kernel_limit_text(const struct kernel *k, const struct query *q, char *out, size_t n)
 {
     const struct time_limits *l = &k->session->times;
     char time[TIME_TEXT];
@@ -141,7 +141,7 @@ static void log_rung(const struct kernel *k, const struct query *q, const char *
 
     log_info(event, "kernel=%s generation=%u principal=%s run=%llu limit=%s", k->id, k->generation,
              kernel_owner(k), (unsigned long long)q->number,
-             LOG_QUOTED(limit_text(k, q, limit, sizeof limit)));
+             LOG_QUOTED(kernel_limit_text(k, q, limit, sizeof limit)));
 }
 
 static void tell_where(struct kernel *k, const struct query *q)
@@ -160,7 +160,8 @@ static void give_up(struct kernel *k, const struct query *q)
     char text[300], limit[80];
 
     log_rung(k, q, "run_not_stopped");
-    snprintf(k->reason, sizeof k->reason, "time-out: %s", limit_text(k, q, limit, sizeof limit));
+    snprintf(k->reason, sizeof k->reason, "time-out: %s",
+             kernel_limit_text(k, q, limit, sizeof limit));
     snprintf(text, sizeof text,
              "the kernel is killed: time-out, a cell ran into %s and did not end when it was "
              "interrupted; variables are lost",

@@ -20,6 +20,7 @@ enum {
     SANDBOX_END_MS = 10000, /* until a sandbox that ends is gone */
     ROOM_AGAIN_MS = 5000,
     SHUTDOWN_SAID_MS = 10000, /* a client's shutdown_request explains an exit within this time */
+    INTERRUPT_SENT_MS = 5000, /* an interrupt likewise, or SIGINT as what killed it */
 };
 
 static uint64_t now_of(const struct kernel *k)
@@ -27,19 +28,50 @@ static uint64_t now_of(const struct kernel *k)
     return loop_now_ms(sessions_loop(k->all));
 }
 
-static enum run_state describe_death(struct kernel *k, char *out, size_t n)
+/* The cell whose interrupt ended the process, as SIGINT does that of xeus-python; NULL: none. */
+static struct query *ended_by_interrupt(const struct kernel *k)
+{
+    const struct launch_kernel_exited *x = &k->exit;
+
+    if (k->death[0] != '\0' || x->out_of_memory || (x->signo != 0 && x->signo != SIGINT))
+        return NULL;
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->is_run && q->run.state == RUN_RUNNING && !q->replied && q->run.interrupts > 0 &&
+            now_of(k) - q->run.interrupt_ms <= INTERRUPT_SENT_MS)
+            return q;
+    }
+    return NULL;
+}
+
+/* Who reads the reason learns what it was interrupted for. */
+static void blame_interrupt(struct kernel *k, struct query *q)
+{
+    char what[sizeof k->reason], limit[80];
+
+    snprintf(what, sizeof what, "%s", k->reason);
+    if (!q->run.overdue) {
+        snprintf(k->reason, sizeof k->reason, "%.200s when it was interrupted", what);
+        return;
+    }
+    q->clock.rung = RUNCLOCK_END; /* the deadline is what ended the run */
+    snprintf(k->reason, sizeof k->reason, "time-out: %s, %.120s when it was interrupted for that",
+             kernel_limit_text(k, q, limit, sizeof limit), what);
+}
+
+/* overdue: a deadline is what ended it. */
+static enum run_state describe_death(struct kernel *k, int overdue, char *out, size_t n)
 {
     const struct launch_kernel_exited *x = &k->exit;
     char lines[160], tasks[KERNEL_SHORT_TEXT];
 
-    static const char *const names[] = { [METRIC_OOM] = "oom",
-                                         [METRIC_SIGNAL] = "signal",
-                                         [METRIC_EXIT] = "exit",
-                                         [METRIC_SANDBOX] = "sandbox",
-                                         [METRIC_PROTOCOL] = "protocol" };
+    static const char *const names[] = {
+        [METRIC_OOM] = "oom",         [METRIC_SIGNAL] = "signal",   [METRIC_EXIT] = "exit",
+        [METRIC_SANDBOX] = "sandbox", [METRIC_TIMEOUT] = "timeout", [METRIC_PROTOCOL] = "protocol"
+    };
     enum metric_death kind = k->broke              ? METRIC_PROTOCOL
                              : k->death[0] != '\0' ? METRIC_SANDBOX
                              : x->out_of_memory    ? METRIC_OOM
+                             : overdue             ? METRIC_TIMEOUT
                              : x->signo != 0       ? METRIC_SIGNAL
                                                    : METRIC_EXIT;
 
@@ -146,7 +178,11 @@ static void on_death(struct kernel *k)
     }
 
     k->pause_ms = 0;
-    enum run_state how = describe_death(k, k->reason, sizeof k->reason);
+    struct query *interrupted = ended_by_interrupt(k);
+    int overdue = interrupted != NULL && interrupted->run.overdue;
+    enum run_state how = describe_death(k, overdue, k->reason, sizeof k->reason);
+    if (interrupted != NULL)
+        blame_interrupt(k, interrupted);
 
     kernel_seed_died(k);
     log_warn("kernel_died", "kernel=%s generation=%u principal=%s reason=\"%s\"", k->id,
@@ -155,7 +191,8 @@ static void on_death(struct kernel *k)
         kernel_stillborn(k);
         return;
     }
-    int again = asked == 2 || (asked == 0 && restarts_died(&k->restarts, now_of(k), &k->pause_ms));
+    int again = asked == 2 ||
+                (asked == 0 && (overdue || restarts_died(&k->restarts, now_of(k), &k->pause_ms)));
     kernel_end_runs(k, how, "KernelDied", human_reason(k, text, sizeof text),
                     asked == 1 ? NULL
                     : again    ? "restarting"

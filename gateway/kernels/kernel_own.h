@@ -321,6 +321,8 @@ void kernel_see_stop(struct query *q, const struct jmsg *m, const char *type);
 /* Tells the client of q, once, of the interrupt that its deadline brought; before the idle that ends
  * it. stopped: the interrupt ended it; else it went on to an end of its own. */
 void kernel_tell_stop(struct kernel *k, struct query *q, int stopped);
+/* "the cell timeout of 2 s": the limit that it ran into. */
+const char *kernel_limit_text(const struct kernel *k, const struct query *q, char *out, size_t n);
 /* ename of the reply to a run that the end of the kernel ends; usual for the others. */
 const char *kernel_overdue_ename(const struct query *q, const char *usual);
 void kernel_input_asked(struct kernel *k, struct query *q);

@@ -3,6 +3,7 @@ bounded by the ladder (interrupt, again, SIGTERM, kill), and a slow machine gets
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -287,6 +288,40 @@ def test_kernels_of_other_runtimes_have_deadlines_too(server_with, kernel_path, 
         assert c.run("kept").result == "3"
         assert c.run(SWALLOW).ename == "CellTimeout"
         assert c.run("'kept' in globals()").result == "False"
+
+
+# As xeus-python is: SIGINT ends it.
+ENDS_AT_SIGINT = """
+import os, signal, sys
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+class Kernel(IPythonKernel):
+    def pre_handler_hook(self):
+        signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+IPKernelApp.launch_instance(sys.argv[1:], kernel_class=Kernel)
+"""
+
+
+def test_a_kernel_that_ends_at_an_interrupt_is_told_with_what_it_was_interrupted_for(server_with, kernel_path):
+    kernel_path.add("ends", ["python3", "-P", "{resource_dir}/ends.py", "-f", "{connection_file}"],
+                    {"ends.py": ENDS_AT_SIGINT}, language="python")
+    s = server_with("--kernel-path", kernel_path.path, "--cell-timeout", "8")
+    kid = s.start_kernel("ends")
+    with Channels(s, kid) as c:
+        asked = c.start("print('in', flush=True)\nwhile True: pass")
+        c.until(lambda m: m["header"]["msg_type"] == "stream")
+        assert s.interrupt(kid) == 204
+        run = c.finish(asked)
+        assert run.ename == "KernelDied"
+        assert "the kernel died: exited with code 0 when it was interrupted" in run.stream("stderr")
+        assert c.run("kept = 1").status == "ok"
+        run = c.run("while True: pass")
+        assert run.ename == "CellTimeout"
+        assert "time-out: the cell timeout of 8 s, exited with code 0" in run.stream("stderr")
+        assert s.kernel(kid)["reason"].startswith("time-out: ")
+        assert c.run("'kept' in globals()").result == "False"
+    assert [re.search("state=([a-z_]+)", line)[1] for line in s.log().splitlines() if "event=run_ended" in line] == [
+        "kernel_died", "timed_out"]
 
 
 @pytest.mark.full
