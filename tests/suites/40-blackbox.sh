@@ -2,7 +2,7 @@
 # tier: quick
 # timeout: 3600
 # beside: quick
-# full adds: the long runs of the same tests (marked full), nginx in front
+# full adds: the long runs of the same tests (marked full), nginx in front, kernels that are not the runtime's
 . "$(dirname "$0")/lib.sh"
 
 if full_tier && ! command -v nginx >/dev/null; then
