@@ -126,7 +126,7 @@ static int print_cpuinfo(FILE *f, const struct launch_limits *l)
 {
     FILE *host = fopen("/proc/cpuinfo", "re");
     autofree char *line = NULL;
-    autobuf struct buf kind;
+    autobuf struct buf kind = { 0 };
     size_t size = 0;
     ssize_t n;
     int r = 0;
