@@ -1,6 +1,7 @@
 """pytest plugin: leaves out the tests that do not apply, writes what became of the
 others, a JSON object {id: [outcome, text]}, to $UPSTREAM_RECORD."""
 
+import gc
 import json
 import os
 
@@ -24,6 +25,17 @@ def pytest_collection_modifyitems(config, items):
         item.add_marker(pytest.mark.timeout(120, func_only=True), append=False)
     items[:] = keep
     config.hook.pytest_deselected(items=leave)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport():
+    """No garbage is collected here: a finaliser that logs a traceback parses source code for it, and Python 3.11.2 ends
+    in a SystemError when it was parsing at that moment (gh-106905)."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_runtest_logreport(report):

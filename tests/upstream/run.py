@@ -73,6 +73,10 @@ SUITES = {
     ),
     "jupyter_client": Suite("jupyter_client-8.10.0", ["tests/__init__.py", "tests/test_session.py"], ["tests/test_session.py"]),
     "kernel_test": Suite("jupyter_kernel_test-0.7.0", ["test_ipykernel.py", "jupyter_kernel_test"], ["test_gateway.py"]),
+    "nbclient": Suite("nbclient-0.11.0", ["tests"], ["tests/test_client.py"]),
+    "papermill": Suite(
+        "papermill-2.7.0", ["papermill"], ["papermill/tests/test_execute.py", "papermill/tests/test_clientwrap.py"]
+    ),
 }
 
 INI = """[pytest]
