@@ -143,8 +143,8 @@ int instance_name_us(const struct instance *i, struct err *e)
     return lockfile_write_slot(i->state_fd, getpid(), i->slot, e);
 }
 
-/* The holder is dead, and what it left ends in a moment, with the lock; or it is the keeper
- * that closed its door while we came: it ends, is kept again, or has another server now. */
+/* The holder is dead, or its number is ours by now, and what it left ends in a moment, with the lock; or it is
+ * the keeper that closed its door while we came: it ends, is kept again, or has another server now. */
 static int will_change(const char *holder, pid_t left)
 {
     int pid = 0;
@@ -155,7 +155,7 @@ static int will_change(const char *holder, pid_t left)
     struct pollfd p = { .fd = pidfd, .events = POLLIN }; /* readable: dead, but not reaped */
     if (pidfd < 0)
         return errno == ESRCH;
-    return pid == left || poll(&p, 1, 0) > 0;
+    return pid == left || pid == getpid() || poll(&p, 1, 0) > 0;
 }
 
 /* Returns 1 when the lock is ours, 0 when i->keeper is there. */
@@ -208,7 +208,9 @@ int instance_open(const char *state_dir, struct instance *ret, struct err *e)
     struct instance i = INSTANCE_NONE;
     int rc = open_state_dir(state_dir, &i.state_dir_fd, e);
 
-    if (rc == 0 && realpath(state_dir, i.state_dir) == NULL)
+    if (rc < 0)
+        return err_wrap(e, "state directory (--state-dir)"), rc;
+    if (realpath(state_dir, i.state_dir) == NULL)
         rc = err_sys(e, errno, "state directory '%s'", state_dir);
     if (rc == 0)
         rc = take_state(&i, e);

@@ -38,7 +38,8 @@ struct livefiles {
     unsigned count;
 };
 
-/* path may be relative to the working directory of now. option: without dashes; NULL: the file is named by an argument. */
+/* path may be relative to the working directory of now. option: without dashes; NULL: an argument
+ * names the file. */
 void livefiles_add(struct livefiles *l, const char *key, const char *option, const char *path,
                    unsigned flags);
 void livefiles_free(struct livefiles *l);

@@ -187,13 +187,10 @@ static void name_state_dir(const struct server *s, char *out, size_t n)
 
 static int open_state(struct server *s, struct err *e)
 {
-    const char *given = s->options.state_dir;
     char own[64];
 
-    if (given != NULL) {
-        int rc = instance_open(given, &s->instance, e);
-        return rc < 0 ? err_wrap(e, "option --state-dir"), rc : 0;
-    }
+    if (s->options.state_dir != NULL)
+        return instance_open(s->options.state_dir, &s->instance, e);
     name_state_dir(s, own, sizeof own);
     return instance_open(own, &s->instance, e);
 }

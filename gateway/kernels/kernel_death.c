@@ -28,7 +28,8 @@ static uint64_t now_of(const struct kernel *k)
     return loop_now_ms(sessions_loop(k->all));
 }
 
-/* The cell whose interrupt ended the process, as SIGINT does that of xeus-python; NULL: none. */
+/* The cell whose interrupt ended the process, as SIGINT does that of xeus-python; NULL: none. Those
+ * of subshells are never sent one. */
 static struct query *ended_by_interrupt(const struct kernel *k)
 {
     const struct launch_kernel_exited *x = &k->exit;
@@ -37,7 +38,7 @@ static struct query *ended_by_interrupt(const struct kernel *k)
         return NULL;
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         if (q->is_run && q->run.state == RUN_RUNNING && !q->replied && q->run.interrupts > 0 &&
-            now_of(k) - q->run.interrupt_ms <= INTERRUPT_SENT_MS)
+            q->subshell[0] == '\0' && now_of(k) - q->run.interrupt_ms <= INTERRUPT_SENT_MS)
             return q;
     }
     return NULL;
@@ -164,10 +165,22 @@ static int was_asked(struct kernel *k)
     return asked;
 }
 
+/* What it died of goes into k->reason. *ret_overdue: the interrupt at a deadline ended it. */
+static enum run_state tell_reason(struct kernel *k, int asked, int *ret_overdue)
+{
+    struct query *interrupted = asked == 0 ? ended_by_interrupt(k) : NULL;
+
+    *ret_overdue = interrupted != NULL && interrupted->run.overdue;
+    enum run_state how = describe_death(k, *ret_overdue, k->reason, sizeof k->reason);
+    if (interrupted != NULL)
+        blame_interrupt(k, interrupted);
+    return how;
+}
+
 static void on_death(struct kernel *k)
 {
     char text[300];
-    int asked = was_asked(k);
+    int asked = was_asked(k), overdue;
 
     if (k->overdue) { /* its clients were told when it was given up */
         k->overdue = 0;
@@ -178,11 +191,7 @@ static void on_death(struct kernel *k)
     }
 
     k->pause_ms = 0;
-    struct query *interrupted = ended_by_interrupt(k);
-    int overdue = interrupted != NULL && interrupted->run.overdue;
-    enum run_state how = describe_death(k, overdue, k->reason, sizeof k->reason);
-    if (interrupted != NULL)
-        blame_interrupt(k, interrupted);
+    enum run_state how = tell_reason(k, asked, &overdue);
 
     kernel_seed_died(k);
     log_warn("kernel_died", "kernel=%s generation=%u principal=%s reason=\"%s\"", k->id,

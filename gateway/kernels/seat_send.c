@@ -88,6 +88,8 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
         seat_answered(s);
     } else {
         struct query *q = kernel_note_query(s, channel, m, f);
+        if (is_run) /* it has its number and its time now, which the note before it had not */
+            kernel_note_later(k);
         if (interrupted)
             kernel_interrupt_run(k, q);
     }

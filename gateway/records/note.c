@@ -177,6 +177,8 @@ static int read_times(const json_t *o, struct note *n, struct err *e)
     }
     if (rc == 0)
         rc = optional(o, "numbered", 0, &n->numbered, e);
+    if (rc == 0 && n->numbered > NOTEITEM_NUMBER_MAX)
+        rc = err_set(e, HC_EPARSE, "note: 'numbered' is out of range");
     if (rc == 0)
         rc = optional(o, "workspace_bytes", 0, &n->workspace_bytes, e);
     if (rc == 0)

@@ -49,6 +49,8 @@ static int check_item(const struct noteitem *i, struct err *e)
         return err_set(e, HC_EPARSE, "note: a clock of %zu bytes", i->bytes.n);
     if (i->kind == NOTEITEM_SENT && i->bytes.n != NOTEITEM_SENT_BYTES)
         return err_set(e, HC_EPARSE, "note: %zu bytes of when a run was sent", i->bytes.n);
+    if (i->kind == NOTEITEM_SENT && noteitem_sent(i).number > NOTEITEM_NUMBER_MAX)
+        return err_set(e, HC_EPARSE, "note: the number of a run is out of range");
     /* Texts that become C strings. */
     if (i->kind == NOTEITEM_SEAT || i->kind == NOTEITEM_IDENTITY) {
         for (size_t at = 0; at < i->bytes.n; at++) {

@@ -39,6 +39,9 @@ enum {
     NOTEITEM_SENT_BYTES = 2 * 8,
 };
 
+/* Of a run: JSON has no larger integer that all read alike, and there is always a next one. */
+#define NOTEITEM_NUMBER_MAX (UINT64_C(1) << 53)
+
 struct noteitem {
     enum noteitem_kind kind;
     unsigned flags;
@@ -47,7 +50,7 @@ struct noteitem {
 
 /* What log and audit file call a run, and since when it is under way: both go on. */
 struct noteitem_sent {
-    uint64_t number;
+    uint64_t number;  /* up to NOTEITEM_NUMBER_MAX */
     uint64_t sent_us; /* CLOCK_MONOTONIC; 0: unknown */
 };
 

@@ -19,7 +19,8 @@ int lockfile_write_slot(int fd, pid_t pid, unsigned slot, struct err *e) MUST_CH
 enum { LOCKFILE_HOLDER = 64 };
 
 /* 1 when a living process holds the lock `name` below the directory, with the first line of its text; 0 when none
- * does, or there is no such file. The lock is tried, so a server that starts in that moment waits for it. */
+ * does, or there is no such file. The lock is tried: a server that starts in that moment waits, as it
+ * does for what a dead one left. */
 int lockfile_held(int dir_fd, const char *name, char ret_holder[LOCKFILE_HOLDER],
                   struct err *e) MUST_CHECK;
 

@@ -138,14 +138,33 @@ def test_runs_that_outlive_their_gateway_end_under_their_numbers_with_their_whol
         assert s.interrupt(kid) == 204
         c.finish(behind)
         wait_for(lambda: named(s.audit, "run_end")[2:])
-        most = time.monotonic() - before
+        most, counted = time.monotonic() - before, number(s, "holdcell_run_duration_seconds_sum")
         assert c.run("result 4").status == "ok"
     wait_for(lambda: named(s.audit, "run_end")[3:])
     starts, ends = named(s.audit, "run_start"), named(s.audit, "run_end")
     assert [r["run"] for r in starts] == sorted(r["run"] for r in ends) == [1, 2, 3, 4]
     end, = named(s.audit, "run_end", run=2)
     assert least <= end["duration_us"] / 1e6 <= most, (least, end, most)
-    assert 0 < number(s, "holdcell_run_duration_seconds_sum") <= 2 * most
+    assert 0 < counted <= 2 * most
+
+
+def test_a_lone_run_keeps_its_number_and_its_time_too(audited, kernel_path):
+    s = audited("--kernel-path", kernel_path.add_scripted().path)
+    kid = s.start_kernel("scripted")
+    with Channels(s, kid) as c:
+        c.send("kernel_info_request", {})           # counts as a request, and is no run
+        assert c.run("result 1").status == "ok"
+        c.start("lines 1000000 100 tick")
+        for _ in range(8):                          # its note is written meanwhile
+            c.until(lambda m: m["header"]["msg_type"] == "stream")
+        old = s.process("gateway")
+        os.kill(old, signal.SIGKILL)
+        s.wait_next("gateway", old)
+    with Channels(s, kid, c.sid) as c:
+        c.until(lambda m: m["header"]["msg_type"] == "stream" and "tick" in m["content"]["text"])
+        assert s.interrupt(kid) == 204
+        last, = wait_for(lambda: named(s.audit, "run_end")[1:])
+    assert last["run"] == named(s.audit, "run_start")[1]["run"] and last["duration_us"] > 500_000
 
 
 def test_what_was_changed_is_found(audited):

@@ -349,7 +349,7 @@ def test_a_cgroup_parent_that_cannot_be_used_is_refused_by_the_name_of_the_optio
     (["--kernel-path", "/a::/b"], "--kernel-path"),
     (["--env-inherit", "A,,B"], "--env-inherit"),
     (["--runtime", "/no/such/runtime"], "--runtime"),
-    (["--state-dir", "/proc/nope"], "option --state-dir: make directory '/proc/nope'"),
+    (["--state-dir", "/proc/nope"], "state directory (--state-dir): make directory '/proc/nope'"),
     (["word"], "word"),
 ], ids=lambda v: " ".join(v) if isinstance(v, list) else "")
 def test_a_wrong_option_is_named_and_nothing_starts(options, part):

@@ -19,15 +19,15 @@ leftovers="test_inherited.py::test_a_server_that_is_to_take_less_of_the_processo
 python=$(test_python) || broken "no environment for the tests"
 mapfile -t files < <(ls tests/blackbox/test_*.py | grep -v -e _guest.py -e _systemd.py | grep -v -x -F "${alone[@]/#/-e}")
 lanes=2 portions=12
-logs=() reports=() pids=() status=0
+logs=() reports=() status=0
 begin() { # begin FILES... - a pytest of its own for them, in the background
     local log=$LOGS/blackbox-${#logs[@]}.log report=$LOGS/blackbox-${#logs[@]}.xml
     rm -f "$report"
     "$python" -m pytest -p no:cacheprovider -ra --tb=short --durations=40 --junit-xml="$report" \
         -c tests/blackbox/pytest.ini "$@" >"$log" 2>&1 &
-    logs+=("$log") reports+=("$report") pids+=($!)
+    logs+=("$log") reports+=("$report")
 }
-trap 'kill "${pids[@]}" 2>/dev/null; cat "${logs[@]}"; exit 143' TERM INT
+trap 'kill $(jobs -pr) 2>/dev/null; cat "${logs[@]}"; exit 143' TERM INT
 # Whichever lane is free takes the next portion, so that both end together.
 for ((portion = 0; portion < portions; portion++)); do
     mine=()

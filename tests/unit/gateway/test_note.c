@@ -150,6 +150,8 @@ static void damaged_items_are_refused(void **state)
         /* when it was sent: likewise */
         { "\x01\0\x01\0a\x03\0\x01\0{\x06\0\x01\0x", 15 },
         { "\x01\0\x01\0a\x06\0\x10\0xxxxxxxxxxxxxxxx", 25 },
+        /* ... and a number after which there is no next one */
+        { "\x01\0\x01\0a\x03\0\x01\0{\x06\0\x10\0\x01\0\0\0\0\0\x20\0\0\0\0\0\0\0\0\0", 30 },
     };
     char big[NOTEITEM_BYTES_MAX + 2];
     autobuf struct buf out = { 0 };
@@ -242,6 +244,7 @@ static void a_damaged_note_is_refused_by_field(void **state)
         OLD_NOTE ",\"cell-timeout-ms\":-1}",
         OLD_NOTE ",\"max-lifetime-ms\":31622400001}",
         OLD_NOTE ",\"born_ms\":\"1\"}",
+        OLD_NOTE ",\"numbered\":9007199254740993}",
         OLD_NOTE ",\"kept\":\"[]\"}",
         "{\"version\":1,\"principal\":\"p\",\"id\":\"no\",\"spec\":\"s\",\"key\":\"a\",\"base\":"
         "\"\",\"spec_dir\":0,"
