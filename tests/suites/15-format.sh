@@ -1,6 +1,7 @@
 # what: every C file is as clang-format makes it; scripts parse; wrong includes do not compile; the programs are hardened
 # tier: quick
 # timeout: 900
+# beside: others
 . "$(dirname "$0")/lib.sh"
 
 files() { git ls-files -- "$@" 2>/dev/null | grep . || find . -path ./build -prune -o \( -name '*.[ch]' -o -name '*.sh' \) -print; }

@@ -1,6 +1,7 @@
 # what: our parsers against h11, websockets and Python's UTF-8
 # tier: quick
 # timeout: 900
+# beside: others
 # full adds: ten times as many mutations
 . "$(dirname "$0")/lib.sh"
 
