@@ -50,9 +50,10 @@ runtime=$(realpath "${HOLDCELL_RUNTIME:-$build/runtime}") && [ -x "$runtime/bin/
 python=$(make_venv "$ROOT/tests/requirements/tests.txt") || fail "no environment for the tests"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-vm-tests.XXXXXX")
+guest= # it runs in the background: a signal for us would wait for its end
 trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap '[ -z "$guest" ] || kill "$guest"; wait; exit 130' INT
+trap '[ -z "$guest" ] || kill "$guest"; wait; exit 143' TERM
 results=${results:-$work/results}
 mkdir -p "$results"
 
@@ -85,8 +86,11 @@ for init in "${inits[@]}"; do
         --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
         --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
         --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" --env ATTACKS="$battery" \
-        --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@"
+        --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@" &
+    guest=$!
+    wait "$guest"
     code=$?
+    guest=
     [ $code = 0 ] || status=1
     say "guest with --init $init: status $code, $((SECONDS - began)) s"
     units=

@@ -54,7 +54,6 @@ def own(server_with):
     return server_with()
 
 
-@pytest.mark.guest
 def test_limits_are_those_that_were_asked_for(own):
     asked = {"memory_mb": 512, "cpus": 0.5, "pids": 64, "disk_mb": 100, "tmp_mb": 50, "shm_mb": 20, "inodes": 1000, "fds": 256,
              "output_mb": 5}
