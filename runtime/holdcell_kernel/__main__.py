@@ -1,5 +1,6 @@
 """Entry point: what must happen before anything heavy is imported."""
 
+import gc
 import os
 import signal
 import sys
@@ -8,6 +9,8 @@ from .signals import ignore_interrupt
 
 # before anything that takes time
 signal.signal(signal.SIGINT, ignore_interrupt)
+# what is imported stays: looking for garbage in it is wasted until KernelApp.start
+gc.disable()
 
 from . import handover, places  # noqa: E402
 

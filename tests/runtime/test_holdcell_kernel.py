@@ -524,6 +524,18 @@ def test_atexit_functions_run_at_shutdown(new_kernel):
     assert (kernel.home / "left").read_text() == "bye"
 
 
+def test_what_a_cell_left_in_an_open_file_is_written_at_shutdown(new_kernel):
+    kernel = new_kernel()
+    kernel.text("named = open('named', 'w'); print('kept', file=named)")
+    kernel.shutdown()
+    assert (kernel.home / "named").read_text() == "kept\n"
+
+
+def test_the_collector_spares_what_the_kernel_is_made_of_and_takes_what_cells_leave(kernel):
+    kernel.text("import gc, weakref\nclass Ring: pass\nring = Ring(); ring.itself = ring; seen = weakref.ref(ring); del ring\ngc.collect()")
+    assert kernel.text("print(gc.isenabled(), gc.get_freeze_count() > 10_000, seen())") == "True True None\n"
+
+
 def test_interrupts_during_the_start_do_no_harm(new_kernel):
     kernel = new_kernel()
     status = pathlib.Path(f"/proc/{kernel.process.pid}/status")
