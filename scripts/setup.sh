@@ -43,13 +43,13 @@ setup_packages() { # setup_packages [--tests]
         apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "$@"' sh $wanted
 }
 
-setup_build() { # setup_build [--tests]: without it the three programs alone, and a compiler's new warning stops nobody
+setup_build() { # setup_build [--tests]: with it what tests run beside the programs, and a compiler's new warning is an error
     local programs="holdcell holdcell-launcher holdcell-init" program
     # shellcheck disable=SC2046
     run_logged configure cmake -S "$ROOT" --preset release $([ "${1:-}" != --tests ] || echo -DHOLDCELL_WERROR=ON) || return 1
     # shellcheck disable=SC2046,SC2086
     run_logged build cmake --build "$ROOT/build/release" -j "$(nproc)" \
-        $([ "${1:-}" = --tests ] || echo --target $programs) || return 1
+        --target $programs $([ "${1:-}" != --tests ] || echo test_programs) || return 1
     for program in $programs; do
         [ -x "$ROOT/build/release/bin/$program" ] || fail "the build made no build/release/bin/$program"
     done

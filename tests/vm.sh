@@ -67,11 +67,9 @@ cp -r tests/attacks tests/blackbox tests/vm "$tree/tests/"
 cp -r docs "$tree/" # what the tests compare the programs with
 # No compiler there.
 cc -static -Os -s -o "$tree/build/attack-helper" tests/attacks/helper.c || fail "the attacks' helper does not compile"
-unit_programs=()
-for source in tests/unit/launcher/test_*.c; do
-    unit_programs+=("$(basename "$source" .c)")
-    cp "$build/tests/$(basename "$source" .c)" "$tree/build/release/tests/" || fail "a unit test is not built"
-done
+mapfile -t unit_programs < <(basename -s .c tests/unit/launcher/test_*.c)
+cmake --build "$build" -j "$(nproc)" --target "${unit_programs[@]}" >&2 || fail "the unit tests of init do not compile"
+cp "${unit_programs[@]/#/$build/tests/}" "$tree/build/release/tests/"
 
 # A second of this machine is up to thirty there; the tests' deadlines of a minute
 # become five. More would only hold up a run in which something hangs.

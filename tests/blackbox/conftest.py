@@ -10,6 +10,8 @@ import pytest
 from channels import Channels
 from server import BIN, Server
 
+pytest_plugins = ["tiers"]
+
 # These ask for a machine of another kind: the guests of tests/vm.sh.
 collect_ignore = {"systemd": [], "direct": ["test_systemd.py"]}.get(
     os.environ.get("HOLDCELL_GUEST"), ["test_guest.py", "test_systemd.py"])
@@ -18,11 +20,6 @@ collect_ignore = {"systemd": [], "direct": ["test_systemd.py"]}.get(
 def pytest_collection_modifyitems(config, items):
     # /run/holdcell is made anew under no server that runs: its table of instances says whose a number is.
     items.sort(key=lambda item: item.get_closest_marker("boot") is None)
-    if os.environ.get("HOLDCELL_TIER") == "full":
-        return
-    for item in items:
-        if item.get_closest_marker("full"):
-            item.add_marker(pytest.mark.skip(reason="full tier only"))
 
 
 @pytest.fixture(scope="session")

@@ -80,6 +80,7 @@ def make(s, path, **more):
 
 
 @pytest.mark.guest
+@pytest.mark.full
 def test_notebook_sessions_are_as_before_when_the_gateway_comes_back(server_with):
     s = server_with()
     first = make(s, "sub/erste \u00fc\u4e2d.ipynb")
@@ -106,6 +107,7 @@ def test_notebook_sessions_are_as_before_when_the_gateway_comes_back(server_with
     assert [row[0] for row in sessions(s)] == [made[0]["id"], made[1]["id"], made[3]["id"], later["id"]]
 
 
+@pytest.mark.full
 def test_more_sessions_than_a_note_holds_cost_only_themselves(server_with):
     s = server_with()
     first = make(s, "first.ipynb")
@@ -159,7 +161,7 @@ def test_an_orphaned_session_ends_at_its_deadline(breakable):
     assert s.request("GET", "/api/kernels").json() == []
 
 
-@pytest.mark.parametrize("options", [(), ("--orphan-timeout", "0")], ids=["default", "never"])
+@pytest.mark.parametrize("options", [(), pytest.param(("--orphan-timeout", "0"), marks=pytest.mark.full)], ids=["default", "never"])
 def test_a_gateway_that_comes_back_in_time_finds_the_session(breakable, options):
     s = breakable(*options)
     kid = s.start_kernel("python3")

@@ -185,6 +185,7 @@ def test_what_was_changed_is_found(audited):
         assert done.returncode == 1 and "does not follow the one before it" in done.stderr, what
 
 
+@pytest.mark.full
 def test_after_a_rotation_the_chain_goes_on_in_the_new_file(audited):
     s = audited()
     first = s.start_kernel("python3")
@@ -244,6 +245,7 @@ def fill_until_it_fails(s, disk):
     wait_for(fails)
 
 
+@pytest.mark.full
 def test_a_full_disk_is_told_and_what_waited_is_written_later():
     with FullDisk() as disk:
         s = Server("--audit-log", disk.audit).start()
@@ -309,6 +311,7 @@ def test_a_path_that_is_not_right_is_refused_at_the_start(folder, prepare, said)
     assert not os.path.exists("/tmp/elsewhere")
 
 
+@pytest.mark.full
 def test_two_servers_do_not_share_a_file(audited, server_with, folder):
     s = audited()
     kid = s.start_kernel("python3")

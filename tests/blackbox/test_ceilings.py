@@ -11,7 +11,7 @@ from channels import Channels
 from server import read, status_of, wait_for
 
 
-@pytest.mark.parametrize("mib, words", [(70, "an output of"), (140, "")], ids=["frame", "connection"])
+@pytest.mark.parametrize("mib, words", [(70, "an output of"), pytest.param(140, "", marks=pytest.mark.full)], ids=["frame", "connection"])
 def test_an_output_above_the_ceiling_leaves_a_mark_and_the_cell_ends(shared, kernel, mib, words):
     with Channels(shared, kernel("python3")) as c:
         # not by print: our kernel sends that in pieces

@@ -12,7 +12,7 @@ def ask(c, mib):
                                       "allow_stdin": False, "stop_on_error": False})
 
 
-@pytest.mark.parametrize("mib, ename", [(70, "MessageTooLarge"), (140, "RunLost")], ids=["frame", "connection"])
+@pytest.mark.parametrize("mib, ename", [(70, "MessageTooLarge"), pytest.param(140, "RunLost", marks=pytest.mark.full)], ids=["frame", "connection"])
 def test_a_reply_above_the_ceiling_is_answered_by_the_gateway(shared, kernel, mib, ename):
     kid = kernel("python3")
     with Channels(shared, kid) as c, Channels(shared, kid) as other, Channels(shared, kernel("python3")) as apart:
@@ -38,7 +38,7 @@ def test_a_reply_just_below_the_ceiling_arrives_whole(shared, kernel):
         assert len(value) == (60 << 20) + 2
 
 
-@pytest.mark.parametrize("mib, ename", [(70, "MessageTooLarge"), (140, "ReplyLost")], ids=["frame", "connection"])
+@pytest.mark.parametrize("mib, ename", [(70, "MessageTooLarge"), pytest.param(140, "ReplyLost", marks=pytest.mark.full)], ids=["frame", "connection"])
 def test_so_is_one_to_a_request_that_is_no_run_and_cells_behind_it_go_on(shared, kernel, mib, ename):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -83,6 +83,7 @@ def test_what_was_sent_to_a_killed_kernel_does_not_reach_the_next(shared, kernel
         assert c.run("[n for n in dir() if n.startswith('stale')]").result == "[]"
 
 
+@pytest.mark.full
 def test_a_socket_opened_during_a_restart_gets_iopub(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

@@ -145,6 +145,7 @@ def test_a_question_that_nobody_answers_ends_its_cell(limited, hostile):
     assert c.run(f"time.sleep({LIMIT} + 0.5); kept").result == "4711", "cells have no limit here"
 
 
+@pytest.mark.full
 def test_time_in_the_queue_does_not_count(limited, hostile):
     _, c = limited(cell_timeout=2 * LIMIT)
     runs = [c.start(f"time.sleep({LIMIT} / 2 + 0.2); n{i} = {i}") for i in range(4)]
@@ -153,6 +154,7 @@ def test_time_in_the_queue_does_not_count(limited, hostile):
     assert c.run("n0 + n3").result == "3"
 
 
+@pytest.mark.full
 def test_time_in_which_a_person_thinks_does_not_count_for_the_cell(limited, hostile):
     _, c = limited(cell_timeout=LIMIT, stdin_timeout=60)
     asked = c.start("print('hello', input('name? '))", allow_stdin=True)
@@ -199,6 +201,7 @@ def test_what_waited_behind_it_ends_too_and_says_why(limited):
     assert c.run("2").result == "2"
 
 
+@pytest.mark.full
 def test_the_next_gateway_goes_on_with_the_deadline(server_with):
     limit, after = 4 * SLOW, 3 * SLOW
     s = server_with("--cell-timeout", str(limit), "--stdin-timeout", "2")
@@ -302,6 +305,7 @@ IPKernelApp.launch_instance(sys.argv[1:], kernel_class=Kernel)
 """
 
 
+@pytest.mark.full
 def test_a_kernel_that_ends_at_an_interrupt_is_told_with_what_it_was_interrupted_for(server_with, kernel_path):
     kernel_path.add("ends", ["python3", "-P", "{resource_dir}/ends.py", "-f", "{connection_file}"],
                     {"ends.py": ENDS_AT_SIGINT}, language="python")
@@ -437,8 +441,9 @@ for name, kind in (("shell", zmq.ROUTER), ("control", zmq.ROUTER), ("stdin", zmq
 DEAF = {"heeds-signals": "", "blocks-all-signals": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"}
 
 
-@pytest.mark.parametrize("deaf", [pytest.param("heeds-signals", marks=pytest.mark.full), "blocks-all-signals"])
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "makes-no-sockets" else pytest.mark.full) for n in MUTE])
+@pytest.mark.full
+@pytest.mark.parametrize("deaf", DEAF)
+@pytest.mark.parametrize("name", MUTE)
 def test_a_kernel_that_never_answers_is_given_up_after_the_create_timeout(server_with, kernel_path, name, deaf):
     kernel_path.add("mute", ["python3", "-P", "-c", DEAF[deaf] + MUTE[name] + "import time; time.sleep(100000)", "{connection_file}"])
     s = server_with("--kernel-path", kernel_path.path, "--create-timeout", str(CREATE))
@@ -542,6 +547,7 @@ def test_times_that_are_none_are_refused_by_name(option):
         assert r.returncode in (1, 2) and (option if argv else variable) in r.stderr, r
 
 
+@pytest.mark.full
 def test_limits_of_time_come_from_options_principals_and_requests(tmp_path, server_with):
     import hashlib
     path = tmp_path / "principals"

@@ -75,6 +75,7 @@ def test_a_kernel_at_work_stays_and_its_time_begins_when_the_work_ends(server_wi
     assert float(culled(s, kid)["idle_s"]) < WATCH
 
 
+@pytest.mark.full
 def test_questions_for_kernel_info_and_reconnects_do_not_keep_it(server_with):
     s = server_with("--cull-connected", *FAST)
     kid = s.start_kernel("python3")
@@ -95,6 +96,7 @@ def test_questions_for_kernel_info_and_reconnects_do_not_keep_it(server_with):
     gone(s, kid)
 
 
+@pytest.mark.full
 def test_a_connected_kernel_that_is_culled_closes_its_sockets_as_a_deleted_one_does(server_with):
     s = server_with("--cull-connected", *FAST)
     kid = s.start_kernel("python3")
@@ -107,6 +109,7 @@ def test_a_connected_kernel_that_is_culled_closes_its_sockets_as_a_deleted_one_d
     assert culled(s, kid)["connections"] == "1"
 
 
+@pytest.mark.full
 def test_a_busy_kernel_is_culled_when_that_is_asked_for(server_with):
     s = server_with("--cull-busy", "--cull-connected", *FAST)
     kid = s.start_kernel("python3")

@@ -63,6 +63,7 @@ places = [line.split()[4] for line in open('/proc/self/mountinfo')] + [sys.prefi
     assert not {p for p, (size, _) in seen.items() if size and size in [d.f_blocks * d.f_frsize for d in disks]}
 
 
+@pytest.mark.full
 def test_locks_of_two_sessions_on_one_file_do_not_meet(server_with, data):
     s = server_with("--data", f"weather={data}/weather")
     take = "import fcntl; f = open('/data/weather/table.csv'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
@@ -72,6 +73,7 @@ def test_locks_of_two_sessions_on_one_file_do_not_meet(server_with, data):
         assert b.run(take).status == "ok"
 
 
+@pytest.mark.full
 def test_each_principal_sees_those_of_its_line(data):
     lines = [entry("all"), entry("one", data=["weather"]), entry("none", data=[])]
     s = PrincipalServer(lines, "--data", f"weather={data}/weather:prices={data}/prices").start()

@@ -148,6 +148,7 @@ def states_until_the_end(c):
                 and m["content"]["execution_state"] in ("restarting", "dead")], e.args[0]
 
 
+@pytest.mark.full
 def test_an_open_socket_sees_five_restarts_with_growing_pauses_and_one_dead(server_with, kernel_path):
     kernel_path.add_scripted().add_scripted("dies", DIES_LATER)
     s = server_with("--kernel-path", kernel_path.path)
@@ -199,6 +200,7 @@ def test_a_kernel_of_another_protocol_version_is_refused_and_the_others_go_on(se
                               if read(f"/proc/{p}/cmdline").rstrip("\0").endswith("\0" + says)])
 
 
+@pytest.mark.full
 def test_a_kernel_that_comes_back_with_another_protocol_version_ends_its_cells_with_the_reason(server_with, kernel_path):
     run = "exec {resource_dir}/scripted-kernel {connection_file}"
     kernel_path.add_scripted("turns", ["sh", "-c", f"test -e ~/died && {run} '[4,1]'; : >~/died; {run}"])

@@ -97,6 +97,7 @@ def test_a_path_whose_kernel_is_being_deleted_gets_a_new_one_at_once(server_with
     assert [m["id"] for m in s.request("GET", "/api/sessions").json()] == [new["id"]]
 
 
+@pytest.mark.full
 def test_the_id_of_a_kernel_that_is_being_deleted_can_be_taken_again(server_with):
     s = server_with()
     kid = stubborn_kernel(s)

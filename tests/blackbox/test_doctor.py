@@ -160,6 +160,7 @@ def test_a_probe_that_hangs_has_a_deadline_and_leaves_nothing():
     assert wait_for(lambda: traces() <= before) and not os.path.exists(f"/proc/{pid}")
 
 
+@pytest.mark.full
 def test_it_disturbs_no_server(shared, kernel):
     kid = kernel("python3")
     with Channels(shared, kid) as c:

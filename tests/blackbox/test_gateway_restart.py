@@ -182,6 +182,7 @@ def test_a_long_cell_goes_on_for_the_client_that_comes_back(server_with, v1):
     c.close()
 
 
+@pytest.mark.full
 def test_without_any_client_the_state_follows_the_cell(server_with):
     s = server_with()
     kid, c = with_kernel(s)
@@ -287,6 +288,7 @@ def test_a_client_that_was_away_learns_that_an_end_is_lost(server_with):
     c.close()
 
 
+@pytest.mark.full
 def test_another_session_id_gets_nothing_of_it(server_with):
     s = server_with()
     kid = s.start_kernel("python3")
@@ -326,6 +328,7 @@ def scripted(server_with, kernel_path):
     return s, s.start_kernel("scripted")
 
 
+@pytest.mark.full
 def test_a_foreign_kernel_goes_on_and_every_cell_has_a_true_end(scripted):
     s, kid = scripted
     c = Channels(s, kid)

@@ -219,6 +219,7 @@ def take_loop_devices(s):
         os.unlink(node)
 
 
+@pytest.mark.full
 def test_with_no_loop_device_left_homes_are_in_memory(on_disk):
     s = on_disk("--disk-mb", "20", prepare=hidden.static_dev())
     s.start_kernel("python3")
@@ -264,6 +265,7 @@ def test_a_state_directory_in_memory_is_no_disk(in_memory, server_with):
         s.close()
 
 
+@pytest.mark.full
 def test_homes_of_kept_kernels_stay_and_new_ones_are_as_the_new_server_says(on_disk):
     s = on_disk("--on-exit", "keep", "--disk-mb", "100")
     kid = s.start_kernel("python3")

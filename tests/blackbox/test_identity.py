@@ -125,6 +125,7 @@ def test_unknown_users_are_made_where_that_was_chosen():
         s.close()
 
 
+@pytest.mark.full
 def test_sockets_end_when_the_user_or_the_proxy_is_taken_out():
     s = server_of().start()
     try:

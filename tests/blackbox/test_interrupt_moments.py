@@ -13,8 +13,9 @@ import websocket
 
 from channels import Channels, Run
 from server import DEADLINE
+from tiers import FULL
 
-ROUNDS = 50 if os.environ.get("HOLDCELL_TIER") == "full" else 20
+ROUNDS = 50 if FULL else 10
 # One that is not interrupted runs on for seconds and says so: what it is held against.
 LONG = "for _ in range(40): time.sleep(0.1)\nslept.append({})"
 PROTOCOL = "v1.kernel.websocket.jupyter.org"
@@ -128,6 +129,7 @@ def test_the_cell_that_was_accepted_is_ended(shared, kernel, client, moment):
 
 
 @CLIENTS
+@pytest.mark.full
 def test_a_cell_that_waits_for_the_start_of_its_kernel_is_ended_when_it_runs(shared, client):
     """The run is held back by the gateway when it is interrupted."""
     rounds, ends = 3, collections.Counter()
@@ -263,6 +265,7 @@ App.launch_instance()
 """
 
 
+@pytest.mark.full
 def test_a_foreign_kernel_is_sent_no_signal_that_would_end_it(server_with, kernel_path):
     kernel_path.add("fragile", ["python3", "-P", "{resource_dir}/fragile.py", "-f", "{connection_file}"],
                     {"fragile.py": FRAGILE}, language="python")

@@ -90,6 +90,7 @@ def test_kernels_stopped_on_their_way_hold_up_nobody_and_end_with_their_session(
     assert lines.index(f"late: verb={START_KERNEL} refused: the session ends") > lines.index("stopped: session"), lines
 
 
+@pytest.mark.full
 def test_kernels_killed_on_their_way_hold_up_nobody(attacked):
     s = attacked(signal.SIGKILL)
     lines = s.go_on()

@@ -177,6 +177,7 @@ def test_nothing_grows_over_many_restarts(kept):
     assert seen[1:] == seen[:1] * 4, seen
 
 
+@pytest.mark.full
 def test_a_cell_over_the_restart_ends_truthfully(kept):
     s = kept()
     kid, c = kernel_with(s, "0")
@@ -398,6 +399,7 @@ def slow_heir(kept, tmp_path):
         yield make
 
 
+@pytest.mark.full
 def test_a_server_that_comes_while_another_takes_over_and_dies_gets_them(kept, slow_heir):
     s, kid = stopped_with_x(kept)
     h, _ = slow_heir(s)

@@ -110,7 +110,7 @@ def settled(s):
     return wait_for(still)
 
 
-@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.full)])
 def test_quiet_sessions_leave_all_as_before_in_processes_that_lived_through_them(server_with, count):
     s = server_with()
     before = settled(s)

@@ -115,7 +115,7 @@ RUNNING = {"gives-way": "stale_0 = 1\nprint('in', flush=True)\nimport time; time
                     "    except KeyboardInterrupt:\n        pass"}
 
 
-@pytest.mark.parametrize("how", RUNNING)
+@pytest.mark.parametrize("how", [pytest.param("gives-way", marks=pytest.mark.full), "stays"])
 def test_what_was_asked_before_a_restart_is_never_run_by_the_new_kernel(shared, kernel, how):
     kid = kernel("python3")
     with Channels(shared, kid) as c:
@@ -225,6 +225,7 @@ def names_by_all_routes(s, asked):
     return out
 
 
+@pytest.mark.full
 def test_the_default_kernelspec_is_for_who_names_none(server_with, kernel_path):
     kernel_path.add("other", IPYKERNEL, language="python")
     s = server_with("--kernel-path", kernel_path.path, "--default-kernel", "other")

@@ -171,6 +171,7 @@ def test_text_is_one_line_an_event_too(server_with):
     assert not any(line.startswith("event=forged") for line in lines)
 
 
+@pytest.mark.full
 def test_levels_are_obeyed(server_with):
     s = server_with("--log-format", "json", "--log-level", "error")
     kid = s.start_kernel("python3")

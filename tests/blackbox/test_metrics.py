@@ -134,6 +134,7 @@ def test_a_scripted_scenario_has_exactly_these_numbers(server_with):
     assert now.samples[("process_resident_memory_bytes", frozenset())] > 1e6
 
 
+@pytest.mark.full
 def test_deaths_have_their_reasons(server_with):
     s = server_with("--memory-mb", "256", "--disk-mb", "32", "--tmp-mb", "32")
     kid = s.start_kernel("python3")

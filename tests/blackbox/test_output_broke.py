@@ -37,6 +37,7 @@ def test_a_kernel_that_takes_time_to_end_says_nothing_of_a_lost_connection(share
         assert LOST not in run.stream("stderr")
 
 
+@pytest.mark.full
 def test_a_kernel_that_takes_time_to_end_for_a_restart_has_lost_no_connection(server_with, kernel_path):
     """As bash_kernel does: asked to end, it closes its sockets, and its process stays until SIGTERM."""
     kernel_path.add_scripted("lingers", ["sh", "-c", "trap '' INT; {resource_dir}/scripted-kernel {connection_file}; sleep 1000"])

@@ -235,6 +235,7 @@ def test_pip_works_where_it_needs_no_network(session):
     assert "no network" not in run.text
 
 
+@pytest.mark.full
 def test_an_uploaded_wheel_can_be_installed_as_the_message_says(session):
     run = session.run("""
 import zipfile, sys

@@ -225,7 +225,7 @@ def shape(model):
     return model
 
 
-@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("upper", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_a_kernel_with_a_foreign_id_is_a_kernel_of_ones_own(alice, bob, hers, upper):
     """POST /api/kernels with a kernel_id that another principal has: two kernels with one id."""
     foreign = hers.kernel.upper() if upper else hers.kernel
@@ -438,6 +438,7 @@ def test_an_observers_socket_hears_iopub_and_says_nothing(server, alice, hers):
 
 # --- limits --------------------------------------------------------------------------------------
 
+@pytest.mark.full
 def test_the_slots_of_a_principal_hold_against_requests_at_once(server, bob):
     small = server.as_("small")
     got = []

@@ -93,6 +93,7 @@ def test_each_limit_of_a_profile_is_in_force_and_each_may_rise_to_its_maximum(wi
     assert s.kernel(kid)["profile"] == "default" and told(s, kid)["memory_mb"] == 2048
 
 
+@pytest.mark.full
 def test_the_options_have_maxima_of_their_own(server_with):
     s = server_with("--memory-mb", "256", "--max-memory-mb", "512", "--cpus", "0.5", "--max-cpus", "1.5")
     kid = s.start_kernel("python3")
@@ -195,6 +196,7 @@ def test_a_line_of_principals_that_names_no_profile_is_refused(fields, word):
     assert word in refused_start({"small": {"maxima": {"memory_mb": 4096}}}, lines=[entry("a", **fields)])
 
 
+@pytest.mark.full
 def test_kernels_and_data_are_those_of_the_profile(with_profiles, kernel_path, tmp_path):
     kernel_path.add_scripted()
     os.chmod(tmp_path, 0o755)
@@ -261,6 +263,7 @@ def test_the_lifetime_of_a_profile_ends_its_sessions(with_profiles):
     assert "profile=short" in s.log()
 
 
+@pytest.mark.full
 def test_a_reload_brings_new_profiles_and_leaves_what_runs_as_it_was(with_profiles):
     s = with_profiles({"small": {"limits": SMALL}, "old": {}}, lines=[entry("ann", profile="small")])
     old = s.start_kernel("python3", profile="small")

@@ -111,6 +111,7 @@ def ask_and_answer(c):
     assert run.status == "ok" and run.text == "Ada\nend\n", (run.status, run.text, run.stream("stderr"))
 
 
+@pytest.mark.full
 def test_a_question_waits_for_a_stdin_connection_that_comes_late(relayed):
     s, kid = relayed("late", HOLD)
     with Channels(s, kid) as c:
@@ -125,6 +126,7 @@ def test_a_question_waits_for_a_stdin_connection_that_comes_late(relayed):
         ask_and_answer(c)
 
 
+@pytest.mark.full
 def test_cells_of_one_client_keep_their_order_behind_one_that_waits_for_it(relayed):
     s, kid = relayed("late", HOLD)
     with Channels(s, kid) as c:
@@ -151,6 +153,7 @@ def test_a_stdin_connection_that_was_closed_is_made_anew(relayed):
         ask_and_answer(c)
 
 
+@pytest.mark.full
 def test_a_kernel_of_an_old_zmtp_that_tells_no_handshake_is_asked_too(relayed):
     s, kid = relayed("old")
     with Channels(s, kid) as c:

@@ -348,8 +348,8 @@ def big_of(messages):
     return [(len(t), t[0]) for t in texts]
 
 
-@pytest.mark.parametrize("how, framing", [pytest.param("slow", "legacy", marks=pytest.mark.full), pytest.param("slow", "v1", marks=pytest.mark.full),
-                                          pytest.param("returns", "legacy", marks=pytest.mark.full), ("returns", "v1")])
+@pytest.mark.full
+@pytest.mark.parametrize("how, framing", [("slow", "legacy"), ("slow", "v1"), ("returns", "legacy"), ("returns", "v1")])
 def test_displays_of_30_mib_reach_a_client_that_is_slow_or_was_away(shared, kernel, framing, how):
     kid = kernel("python3")
     with Channels(shared, kid) as probe:

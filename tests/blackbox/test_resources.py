@@ -147,6 +147,7 @@ def test_memory_that_ends_in_the_kernel_is_its_reason_everywhere(server, limited
     assert [(x["state"], x["short_of"]) for x in mine if x["event"] == "run_end" and "short_of" in x] == [("killed", "memory")]
 
 
+@pytest.mark.full
 def test_two_processes_get_the_share_of_the_processor_that_was_asked_for(server, limited):
     limited.run("import subprocess, sys\nhogs = [subprocess.Popen([sys.executable, '-c', 'while True: pass']) for _ in range(2)]")
 

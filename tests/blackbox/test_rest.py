@@ -309,6 +309,7 @@ def test_ids_that_are_asked_for_at_the_same_time_are_one_kernel(shared):
 
 # --- sessions -----------------------------------------------------------------------
 
+@pytest.mark.full
 def test_a_kernel_knows_its_session(shared, session):
     code = "import os; os.environ.get('JPY_SESSION_NAME')"
     s = session("sub/a.ipynb", name="a.ipynb")

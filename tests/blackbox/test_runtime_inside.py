@@ -54,6 +54,7 @@ def test_shell_commands_have_a_terminal_and_print_into_the_cell(chan):
         "from bash\n3\n"
 
 
+@pytest.mark.full
 def test_threads_and_processes_of_libraries_work(chan):
     run = chan.run("""
 import multiprocessing as mp, concurrent.futures as cf, math
@@ -141,6 +142,7 @@ def test_the_connection_is_not_told(chan, code):
     assert "_port" not in str(run.messages[1:]) and "/holdcell" not in run.text
 
 
+@pytest.mark.full
 def test_a_full_home_and_tmp_do_not_stop_the_next_kernel(server_with):
     from channels import Channels
     server = server_with("--disk-mb", "16", "--tmp-mb", "16")

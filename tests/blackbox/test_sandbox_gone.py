@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from channels import Channels
 from server import descendants_of, read, wait_for
 
@@ -43,6 +45,7 @@ def test_a_killed_init_brings_the_kernel_back_in_a_new_sandbox(server_with):
     wait_for(lambda: s.kernels() == [])
 
 
+@pytest.mark.full
 def test_the_next_gateway_knows_the_new_sandbox_and_its_notebook(server_with):
     s = server_with()
     made = s.request("POST", "/api/sessions", {"path": "a.ipynb", "name": "a", "type": "notebook",

@@ -45,6 +45,7 @@ def value(s, kid, expression):
 
 # --- prespawn ------------------------------------------------------------------------
 
+@pytest.mark.full
 def test_kernels_are_started_with_the_server_once(server_with):
     s = server_with("--prespawn", "2")
     wait_for(lambda: "event=prespawned kernels=2 failed=0" in s.log())
@@ -141,6 +142,7 @@ def test_other_ways_to_fail(server_with, tmp_path, cell, says):
     wait_for(lambda: s.kernels() == [])
 
 
+@pytest.mark.full
 def test_while_the_seed_runs_the_kernel_starts_and_clients_wait(server_with, tmp_path):
     s = server_with("--seed-notebook", notebook(tmp_path / "s.ipynb", "import time; time.sleep(8)", "x = 5"),
                     "--prespawn", "1", "--cull-idle-timeout", "1", "--cull-interval", "0.5", "--cull-connected")

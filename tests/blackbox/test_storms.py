@@ -47,6 +47,7 @@ def storm(s, kids, seed, seen):
         seen[op, act(s, op, rng.choice(kids))] += 1
 
 
+@pytest.mark.full
 def test_requests_of_many_clients_for_the_same_kernels_all_end_with_an_answer_that_fits(server_with):
     s = server_with("--max-kernels", "4")
     before = s.counters()

@@ -151,6 +151,7 @@ def test_the_question_of_a_client_for_the_kernel_is_heard_by_all_and_answered_to
         assert [m["content"]["execution_state"] for m in heard] == ["busy", "idle"]
 
 
+@pytest.mark.full
 def test_an_interrupt_is_not_sent_again_for_a_cell_of_a_subshell(server_with, kernel_path):
     """It never reaches it: a signal hits what the main shell runs. This kernel runs all in one, and shows the signal."""
     s = server_with("--kernel-path", kernel_path.add_scripted().path)

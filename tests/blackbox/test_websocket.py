@@ -6,6 +6,8 @@ import struct
 import threading
 import uuid
 
+import pytest
+
 from channels import V1, Channels
 from rawhttp import Raw, frame, upgrade
 from server import DEADLINE, SLOW, wait_for
@@ -222,6 +224,7 @@ def test_sudden_ends_at_any_byte_leave_no_connection(shared, kernel):
         assert c.run("1 + 1").result == "2"
 
 
+@pytest.mark.full
 def test_an_upgrade_and_then_silence_is_pinged(server_with):
     s = server_with("--ws-ping-interval", "1")
     kid = s.start_kernel("python3")

@@ -78,6 +78,7 @@ def test_it_outlives_kernels_and_servers_and_is_seen_by_nobody_else(place):
 
 
 @pytest.mark.guest
+@pytest.mark.full
 def test_the_quota_is_that_of_the_principal(place):
     s = server_of(place, [entry("ann", limits={"workspace_mb": 20}), entry("bob")], "--workspace-mb", "40")
     fill = """
@@ -118,6 +119,7 @@ def test_two_kernels_of_one_principal_share_it(place):
         s.close()
 
 
+@pytest.mark.full
 def test_an_image_that_was_removed_is_made_anew(place):
     s = server_of(place, [entry("ann")], "--workspace-mb", "20")
     try:
@@ -130,6 +132,7 @@ def test_an_image_that_was_removed_is_made_anew(place):
         s.close()
 
 
+@pytest.mark.full
 def test_the_quota_of_a_principal_outlives_the_gateway(place):
     s = server_of(place, [entry("ann", limits={"workspace_mb": 20})], "--workspace-mb", "80")
     try:

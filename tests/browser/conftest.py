@@ -1,6 +1,5 @@
 """Fixtures: a holdcell, JupyterLab before it in two ways, one Chromium, a notebook of the test's own."""
 
-import os
 import shutil
 
 import pytest
@@ -10,16 +9,16 @@ from labpage import SHOTS, Notebook, Page
 from labserver import LabServer
 from server import Server
 
+pytest_plugins = ["tiers"]
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def pytest_collection_modifyitems(config, items):
-    if os.environ.get("HOLDCELL_TIER") == "full":
-        return
     for item in items:
         way = getattr(item, "callspec", None) and item.callspec.params.get("lab")
-        if item.get_closest_marker("full") or (way == "direct" and not item.get_closest_marker("both")):
-            item.add_marker(pytest.mark.skip(reason="full tier only"))
+        if way == "direct" and not item.get_closest_marker("both"):
+            item.add_marker("full")
 
 
 @pytest.hookimpl(hookwrapper=True)

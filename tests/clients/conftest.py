@@ -8,16 +8,16 @@ import sys
 import pytest
 from server import ROOT, Server
 
+pytest_plugins = ["tiers"]
+
 
 def pytest_collection_modifyitems(config, items):
     """The quick tier takes one of two ways where the other differs little."""
-    if os.environ.get("HOLDCELL_TIER") == "full":
-        return
     for item in items:
         params = set(item.callspec.params.values()) if hasattr(item, "callspec") else set()
         more = (True in params or "papermill" in params) and not item.get_closest_marker("both")
-        if item.get_closest_marker("full") or more:
-            item.add_marker(pytest.mark.skip(reason="full tier only"))
+        if more:
+            item.add_marker("full")
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
+from server import Server
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "blackbox"))
-from server import Server  # noqa: E402
 
 NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5,

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -10,13 +9,10 @@ import sys
 import nbformat
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests" / "blackbox"), str(ROOT / "tests" / "tools")]
-import look_at_executed  # noqa: E402
-from server import Server  # noqa: E402
+import look_at_executed
+from server import Server
 
-FULL = os.environ.get("HOLDCELL_TIER") == "full"
-full_tier = pytest.mark.skipif(not FULL, reason="full tier only")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -52,7 +48,7 @@ def with_data(notebook, mime):
 
 @pytest.mark.parametrize("client, name", [
     *[("kernel", name) for name in NOTEBOOKS],
-    *[pytest.param("nbclient", name, marks=() if name == NOTEBOOKS[0] else full_tier) for name in NOTEBOOKS]])
+    *[pytest.param("nbclient", name, marks=() if name == NOTEBOOKS[0] else pytest.mark.full) for name in NOTEBOOKS]])
 def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
     server = request.getfixturevalue("with_token" if client == "kernel" else "without_token")
     done = run(server, name, client, tmp_path)
@@ -72,7 +68,7 @@ def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
     assert server.request("GET", "/api/kernels").json() == [], "its kernel is left"
 
 
-@full_tier
+@pytest.mark.full
 def test_the_two_clients_find_the_same_numbers(with_token, tmp_path):
     texts = []
     for client in ("kernel", "nbclient"):
@@ -119,7 +115,7 @@ def test_a_server_that_is_not_there_is_said_in_one_line(tmp_path):
     assert done.stderr.startswith("Error: ") and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=full_tier)])
+@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=pytest.mark.full)])
 @pytest.mark.parametrize("wrong, said", [
     ({"token": "wrong"}, "a token is needed"),
     ({"port": 1}, "did not run the notebook"),

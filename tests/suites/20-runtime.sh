@@ -1,6 +1,7 @@
 # what: the Python runtime and its kernel module, without a sandbox
 # tier: quick
-# timeout: 600
+# timeout: 900
+# beside: quick
 . "$(dirname "$0")/lib.sh"
 
 pytest_suite tests/runtime
