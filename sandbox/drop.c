@@ -167,6 +167,7 @@ static int enter_landlock(const struct drop_plan *plan, struct err *e)
     if (plan->landlock != DROP_LANDLOCK_DEMANDED || wall_is_off(WALL_LANDLOCK))
         return 0;
     return landlock_enter(
+        landlock_abi(),
         plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(), e);
 }
 

@@ -28,8 +28,8 @@
 #     that counts nothing, or that exits with another status than 0 while nothing failed,
 #     counts as one failure. Exit status 0 means that nothing failed.
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
-#   - Suites start in the order of their names, LANES of them at once at the most (environment, default 2) where
-#     their headers allow it; none needs another.
+#   - Those that have the machine to themselves come first, in the order of their names; then the others, LANES of
+#     them at once (environment, default 2), the one with the longest timeout first. None needs another.
 set -u
 
 # One function, read whole before it runs: the file may be edited meanwhile.
@@ -159,16 +159,24 @@ main() {
         [ "$1" -le "$QUICK_MOST" ] || printf '\n!!! TOO SLOW: the quick tier took %d s; it is to take at most %d s\n' "$1" "$QUICK_MOST"
     }
 
+    alone() { # alone FILE TIER - whether it has the machine to itself
+        case $(header "$1" beside).$2 in others.* | quick.quick) return 1 ;; esac
+    }
+
+    in_order() { # in_order "TIER FILE"... - the same lines as they are to be run
+        local line
+        for line in "$@"; do
+            if alone "${line#* }" "${line%% *}"; then echo "0 0 $line"; else echo "1 $(header "${line#* }" timeout) $line"; fi
+        done | sort -s -k1,1n -k2,2nr | cut -d' ' -f3-
+    }
+
     run_suite() { # run_suite FILE TIER - starts it as soon as there is room
-        local beside
-        beside=$(header "$1" beside)
-        if [ "$beside" = others ] || [ "$beside.$2" = quick.quick ]; then
+        if alone "$1" "$2"; then
+            start_suite "$1" "$2"
+            wait_for_room 0
+        else
             wait_for_room $((lanes - 1))
             start_suite "$1" "$2"
-        else
-            wait_for_room 0
-            start_suite "$1" "$2"
-            wait_for_room 0
         fi
     }
 
@@ -192,17 +200,18 @@ main() {
 
     head=$(printf '%-16s %7s %7s %8s %8s' suite passed failed skipped time)
     printf '\n%s\n' "$head"
-    left=()
+    left=() wanted=()
     for file in ${suites[@]+"${suites[@]}"}; do
         if [ "$tier" = quick ] && [ "$(header "$file" tier)" = full ]; then
-            if [ ${#only[@]} -gt 0 ]; then run_suite "$file" full; continue; fi
+            if [ ${#only[@]} -gt 0 ]; then wanted+=("full $file"); continue; fi
             left+=("$(short "$file"): $(header "$file" what)")
             continue
         fi
-        run_suite "$file" $tier
+        wanted+=("$tier $file")
         more=$(header "$file" "full adds")
         if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
     done
+    while read -r its_tier file; do run_suite "$file" "$its_tier"; done < <(in_order ${wanted[@]+"${wanted[@]}"})
     wait_for_room 0
 
     printf '\n%s\n' "$head"

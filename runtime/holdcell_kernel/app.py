@@ -110,9 +110,6 @@ class KernelApp(IPKernelApp):
             faulthandler.register(signal.SIGUSR2, file=log_fd, all_threads=True)
 
     def start(self):
-        # What the kernel itself is made of lives as long as it does. Out of the collector's sight it costs no cell a
-        # pause, and the end of the process, for which a DELETE or a restart waits, no search through all of it.
-        gc.freeze()
         gc.enable()
         # at the end the last one registered is called first: this goes before the thread that sends ends
         atexit.register(self.end_control_thread)

@@ -71,7 +71,8 @@ int harden_writes(struct err *e)
 
 int harden_gateway(const struct landlock_rule *rules, struct err *e)
 {
-    int r = landlock_abi() != 0 ? landlock_enter_alone(rules, e) : 0;
+    const int abi = landlock_abi();
+    int r = abi != 0 ? landlock_enter_alone(abi, rules, e) : 0;
 
     return r < 0 ? r : load(SECCOMP_GATEWAY, e);
 }

@@ -124,9 +124,8 @@ static int add_rule(int ruleset_fd, const struct landlock_rule *rule, uint64_t k
     return 0;
 }
 
-static int enter(const struct landlock_rule *rules, int alone, struct err *e)
+static int enter(int abi, const struct landlock_rule *rules, int alone, struct err *e)
 {
-    int abi = landlock_abi();
     struct ruleset_attr attr = { rights_of_abi(abi), alone && abi >= 4 ? NET_TCP : 0,
                                  alone && abi >= 6 ? SCOPE_ALL : 0 };
     /* ABI 7: no audit record for what the code of a cell is refused; it could fill the log. */
@@ -151,12 +150,12 @@ static int enter(const struct landlock_rule *rules, int alone, struct err *e)
     return 0;
 }
 
-int landlock_enter(const struct landlock_rule *rules, struct err *e)
+int landlock_enter(int abi, const struct landlock_rule *rules, struct err *e)
 {
-    return enter(rules, 0, e);
+    return enter(abi, rules, 0, e);
 }
 
-int landlock_enter_alone(const struct landlock_rule *rules, struct err *e)
+int landlock_enter_alone(int abi, const struct landlock_rule *rules, struct err *e)
 {
-    return enter(rules, 1, e);
+    return enter(abi, rules, 1, e);
 }

@@ -37,13 +37,14 @@ struct landlock_rule {
 /* The rules of a session, ended by a NULL path. */
 const struct landlock_rule *landlock_session_rules(void);
 
-/* Puts the calling thread into a new layer with these rules, using every right
- * that the kernel's ABI knows. Needs no_new_privs. Returns 0, or -ENOSYS when
- * there is no Landlock, or another negative errno. */
-int landlock_enter(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
+/* Puts the calling thread into a new layer with these rules, using every right that
+ * this ABI knows: that of landlock_abi(), or a lower one for the layer of an older
+ * kernel. Needs no_new_privs. Returns 0, -ENOSYS for ABI 0, the ABI's own errno when it
+ * is one, or another negative errno. */
+int landlock_enter(int abi, const struct landlock_rule *rules, struct err *e) MUST_CHECK;
 
 /* The same, and no TCP of its own (ABI 4), no abstract socket and no signal of who is
  * outside of the layer (ABI 6). */
-int landlock_enter_alone(const struct landlock_rule *rules, struct err *e) MUST_CHECK;
+int landlock_enter_alone(int abi, const struct landlock_rule *rules, struct err *e) MUST_CHECK;
 
 #endif

@@ -198,6 +198,7 @@ CASES = {
     "fork-bomb": Case(FORKS, "error", "process limit: this session may have 64", 10, True,
                       "BlockingIOError", memory_mb=1200),
     "many-files": Case(FILES, "error", "disk full", 20, True, "OSError", inodes=20000),
+    "files-that-fit": Case(FILES, "ok", "", 20, True, inodes=120_000, memory_mb=600),
     "disk-full": Case(DISK, "error", "/home/user 32 MiB", 10, True, "OSError"),
     "output-flood": Case(FLOOD, "ok", "bytes were dropped (limit 64 MiB)", 60, True, output_mb=64,
                          memory_mb=1500),    # 1,000 messages may wait in the kernel itself
@@ -206,6 +207,40 @@ CASES = {
     "everything-stopped": Case(CHILD % STOP, "error", "time-out", 10, False, "CellTimeout", cell_timeout=2),
 }
 CASES.update({"frames-" + name: Frames(name) for name in FRAMES})
+
+
+# ---- or that never end by themselves ----
+
+HOT = "import os, signal, threading, time\ndef hot(): print('at it', flush=True)\n"
+ENDLESS = {
+    "forks": "told = False\nwhile True:\n    try:\n        if os.fork() == 0:\n            while True: pass\n"
+             "    except OSError:\n        if not told: hot()\n        told = True",
+    "memory": "b = bytearray(250 << 20); hot()\nwhile True:\n    for i in range(0, len(b), 4096): b[i] = (b[i] + 1) % 256",
+    "files": "def work(n):\n    while True:\n        for i in range(500): open(f'/home/user/{n}-{i}', 'w').close()\n"
+             "        for i in range(500): os.unlink(f'/home/user/{n}-{i}')\n"
+             "for n in range(8): threading.Thread(target=work, args=(n,), daemon=True).start()\nhot()\nwhile True: time.sleep(0.001)",
+    "disk": "f = os.open('/home/user/f', os.O_RDWR | os.O_CREAT); hot()\n"
+            "while True:\n    os.pwrite(f, bytes(16 << 20), 0); os.fsync(f)",
+    "output": "hot()\nwhile True: print('x' * 100_000)",
+    "signals-ignored": "hot()\n" + BLOCKED % IGNORED,
+    "everything-stopped": "hot()\nos.kill(-1, signal.SIGSTOP)\nwhile True: time.sleep(0.001)",
+}
+
+
+def at_its_worst(server, name):
+    """A session that never stops what it does: seconds until it was asked for, until an interrupt was taken, and until
+    it was deleted."""
+    kid = server.start_kernel("python3", limits={**SMALL, "inodes": 8000})
+    with Channels(server, kid) as c:
+        c.start(HOT + ENDLESS[name])
+        c.until(lambda m: m["msg_type"] == "stream" and "at it" in m["content"]["text"])
+        times = []
+        for ask, answer in ((lambda: server.request("GET", f"/api/kernels/{kid}").status, 200),
+                            (lambda: server.interrupt(kid), 204), (lambda: server.delete_kernel(kid), 204)):
+            began = time.monotonic()
+            assert ask() == answer
+            times.append(time.monotonic() - began)
+    return times
 
 
 # ---- and what a neighbour sees of it ----

@@ -1,8 +1,10 @@
 """Cells that use up everything there is: each ends as docs/STATES.md says, its neighbour hardly notices, nothing is left."""
 
+import contextlib
+
 import pytest
 
-from hogs import CASES, measure, medians
+from hogs import CASES, ENDLESS, at_its_worst, measure, medians
 from server import SLOW, Server, wait_for
 
 QUICK = ("oom-in-a-child", "fork-bomb", "disk-full")
@@ -21,13 +23,32 @@ def servers():
             s.close()
 
 
+@contextlib.contextmanager
+def nothing_is_left_by(s):
+    before = s.counters()
+    yield
+
+    def back():
+        """processes, descriptors, cgroups, mounts and files as before"""
+        now = s.counters()
+        return all(now[k] <= before[k] + (2 if k.endswith("_fds") else 0) for k in before)
+    try:
+        wait_for(back)
+    except AssertionError:
+        raise AssertionError(f"before {before}\nnow    {s.counters()}") from None
+
+
 @pytest.mark.parametrize("name", [
     pytest.param(n, marks=[] if n in QUICK else [pytest.mark.full]) for n in CASES
     if not n.startswith("frames-")])        # these are test_frames.py's, and bench/neighbours.py's
 def test_whoever_uses_up_everything_ends_as_it_is_said_and_harms_nobody(servers, name, capsys):
     case, s = CASES[name], servers[0]
     case.live(s)                                        # what is made once is made now
-    before = s.counters()
+    with nothing_is_left_by(s):
+        harms_nobody(case, servers, name, capsys)
+
+
+def harms_nobody(case, servers, name, capsys):
     took, samples = [], ([], [], [], [], [])
     for _ in range(4):                                  # a machine that others use needs more of them
         times, more = measure(case, servers)
@@ -40,18 +61,23 @@ def test_whoever_uses_up_everything_ends_as_it_is_said_and_harms_nobody(servers,
             print(f"\n{name}: ended in {ended:.2f} s (stated: {case.seconds} s, {len(took)} times), DELETE in {deleted:.2f} s; "
                   f"a cell of the neighbour {beside:.1f} ms, {beside / quiet:.1f} times its quiet {quiet:.1f} ms, "
                   f"in another instance {elsewhere:.1f} ms; GET {status:.1f} ms, there {status_elsewhere:.1f} ms")
-        if beside < 3 * elsewhere and status < 3 * status_elsewhere:
+        if beside < 3 * quiet and status < 3 * status_elsewhere:
             break
-    assert beside < 3 * elsewhere, "the neighbour waits for the hog, and not for the machine alone"
+    # On a quiet machine it is three times the quiet value; of one that others use, their share is seen in the other instance.
+    assert beside < 3 * max(quiet, elsewhere), "the neighbour waits for the hog, and not for the machine alone"
     assert status < 3 * status_elsewhere, "and so does who asks for the state of things"
-    # The stated time is that of a quiet machine (shown above); this one may be anything but.
-    assert ended < case.seconds * SLOW * 4 and deleted < 10 * SLOW
+    # The stated time is that of a quiet machine: one of its lives will have had that, and none takes several times as long.
+    assert min(t for t, _ in took) < case.seconds * SLOW and ended < case.seconds * SLOW * 4
+    assert deleted < 10 * SLOW
 
-    def back():
-        """processes, descriptors, cgroups, mounts and files as before"""
-        now = s.counters()
-        return all(now[k] <= before[k] + (2 if k.endswith("_fds") else 0) for k in before)
-    try:
-        wait_for(back)
-    except AssertionError:
-        raise AssertionError(f"before {before}\nnow    {s.counters()}") from None
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "forks" else pytest.mark.full) for n in ENDLESS])
+def test_a_session_at_its_worst_is_seen_interrupted_and_deleted_as_it_is_said(servers, name, capsys):
+    s = servers[0]
+    at_its_worst(s, name)
+    with nothing_is_left_by(s):
+        seen, interrupted, deleted = at_its_worst(s, name)
+        with capsys.disabled():
+            print(f"\n{name}: GET {1000 * seen:.1f} ms, interrupt {1000 * interrupted:.1f} ms, DELETE {deleted:.2f} s")
+    # DELETE: the drain timeout of 5 s for who heeds nothing, and the end of what is there
+    assert seen < 1 * SLOW and interrupted < 2 * SLOW and deleted < 10 * SLOW
