@@ -13,8 +13,9 @@
 #         # tier: quick | full            (full: the whole suite only with --full)
 #         # timeout: SECONDS              (after which it is killed; default 900)
 #         # full adds: TEXT               (optional: what it does more with --full)
-#         # beside: others | quick         (optional: it may run while other such suites run; `quick`: in the
-#                                          quick tier alone. A suite without the line has the machine to itself.)
+#         # beside: others | quick | all   (optional: it may run while other such suites run; `quick`: in the quick
+#                                          tier alone; `all`: beside any other, but only when nobody else wants the
+#                                          processors. A suite without the line has the machine to itself, but for those.)
 #   - It runs as `bash tests/suites/NN-NAME.sh` in the root of the source tree, with
 #         HOLDCELL_TIER      quick | full
 #         HOLDCELL_ROOT      the source tree
@@ -29,7 +30,8 @@
 #     counts as one failure. Exit status 0 means that nothing failed.
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
 #   - Those that have the machine to themselves come first, in the order of their names; then the others, LANES of
-#     them at once (environment, default 2), the one with the longest timeout first. None needs another.
+#     them at once (environment, default 2), the one with the longest timeout first. Those beside all run from the
+#     beginning, one after the other. None needs another.
 set -u
 
 # One function, read whole before it runs: the file may be edited meanwhile.
@@ -111,15 +113,16 @@ main() {
     }
 
     declare -A running=() began_at=() folder=() # by pid: the suite's file, when it began, its SUITE_TMP
-    start_suite() { # start_suite FILE TIER
-        local name tmp
-        name=$(short "$1")
+    start_suite() { # start_suite FILE TIER [COMMAND...] - COMMAND starts it
+        local name tmp file=$1 its_tier=$2
+        shift 2
+        name=$(short "$file")
         tmp=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-$name.XXXXXX")
         # a process group of its own: what a time-out leaves is killed with it
-        HOLDCELL_TIER=$2 SUITE_LOG=$LOGS/$name.log SUITE_TMP=$tmp \
-            timeout --kill-after=30 "$(header "$1" timeout | grep . || echo 900)" bash "$1" \
+        HOLDCELL_TIER=$its_tier SUITE_LOG=$LOGS/$name.log SUITE_TMP=$tmp \
+            timeout --kill-after=30 "$(header "$file" timeout | grep . || echo 900)" "$@" bash "$file" \
             >"$LOGS/$name.log" 2>&1 </dev/null &
-        running[$!]=$1 began_at[$!]=$SECONDS folder[$!]=$tmp
+        running[$!]=$file began_at[$!]=$SECONDS folder[$!]=$tmp
     }
 
     end_suite() { # end_suite PID
@@ -138,11 +141,28 @@ main() {
         fi
     }
 
+    beside_all=() idle=0 # "TIER FILE" of those beside all that wait; the pid of the one that runs, or 0
+    next_beside_all() {
+        [ $idle = 0 ] && [ ${#beside_all[@]} -gt 0 ] || return 0
+        start_suite "${beside_all[0]#* }" "${beside_all[0]%% *}" chrt --idle 0
+        idle=$!
+        beside_all=("${beside_all[@]:1}")
+    }
+
+    room() { # room MOST - whether at most MOST suites run, that beside all not counted; `room all`: whether none runs or waits
+        next_beside_all
+        if [ "$1" = all ]; then [ ${#running[@]} = 0 ]; else [ $((${#running[@]} - (idle != 0))) -le "$1" ]; fi
+    }
+
     told=$SECONDS
-    wait_for_room() { # wait_for_room MOST - until at most MOST suites run
+    wait_for_room() { # wait_for_room MOST - see room
         local pid words
-        while [ ${#running[@]} -gt "$1" ]; do
-            for pid in "${!running[@]}"; do kill -0 "$pid" 2>/dev/null || end_suite "$pid"; done
+        while ! room "$1"; do
+            for pid in "${!running[@]}"; do
+                ! kill -0 "$pid" 2>/dev/null || continue
+                [ "$pid" != $idle ] || idle=0
+                end_suite "$pid"
+            done
             if [ ! -t 1 ] && [ $((SECONDS - told)) -ge 60 ] && [ ${#running[@]} -gt 0 ]; then
                 words=
                 for pid in "${!running[@]}"; do words+="  $(short "${running[$pid]}"): $((SECONDS - began_at[$pid])) s"; done
@@ -160,7 +180,7 @@ main() {
     }
 
     alone() { # alone FILE TIER - whether it has the machine to itself
-        case $(header "$1" beside).$2 in others.* | quick.quick) return 1 ;; esac
+        case $(header "$1" beside).$2 in all.* | others.* | quick.quick) return 1 ;; esac
     }
 
     in_order() { # in_order "TIER FILE"... - the same lines as they are to be run
@@ -211,8 +231,12 @@ main() {
         more=$(header "$file" "full adds")
         if [ "$tier" = quick ] && [ -n "$more" ]; then left+=("$(short "$file"): $more"); fi
     done
-    while read -r its_tier file; do run_suite "$file" "$its_tier"; done < <(in_order ${wanted[@]+"${wanted[@]}"})
-    wait_for_room 0
+    ordered=()
+    while read -r its_tier file; do
+        if [ "$(header "$file" beside)" = all ]; then beside_all+=("$its_tier $file"); else ordered+=("$its_tier $file"); fi
+    done < <(in_order ${wanted[@]+"${wanted[@]}"})
+    for line in ${ordered[@]+"${ordered[@]}"}; do run_suite "${line#* }" "${line%% *}"; done
+    wait_for_room all
 
     printf '\n%s\n' "$head"
     printf '%s\n' ${rows[@]+"${rows[@]}"}

@@ -6,7 +6,8 @@
 # the guest only), and once each: the unit tests of init (tests/suites/65-guest.sh has
 # those of the sandbox), and the attack battery, as far as the kernel decides it.
 #   --init direct|systemd  one way to boot (default: both, one after the other):
-#                          direct   the server in a plain group, its own at the root
+#                          direct   the server in a plain group, its own at the root; when both are booted, the
+#                                   tests of what depends on that
 #                          systemd  each server in a scope with Delegate=yes
 #   --no-units             without the unit tests (they run in the first guest)
 #   --no-attacks           without the battery (it runs in the last guest)
@@ -42,7 +43,11 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ ${#inits[@]} -gt 0 ] || inits=(direct systemd)
-[ $# -gt 0 ] || [ -z "$blackbox" ] || set -- -m guest
+depends=() # on where the groups are: the files for direct
+if [ $# = 0 ] && [ -n "$blackbox" ]; then
+    set -- -m guest
+    [ ${#inits[@]} = 1 ] || depends=(test_guest.py test_death.py test_leaks.py test_supervision.py test_walls.py test_doctor.py)
+fi
 
 build=$ROOT/build/release
 runtime=$(realpath "${HOLDCELL_RUNTIME:-$build/runtime}") && [ -x "$runtime/bin/python3" ] || fail "no runtime: run scripts/setup.sh"
@@ -77,14 +82,15 @@ status=0
 for init in "${inits[@]}"; do
     began=$SECONDS
     # As a person would start it there: each server a unit that owns its group.
-    start_with= battery=
+    start_with= battery= files=()
     [ "$init" != "${inits[-1]}" ] || battery=$attacks
+    [ "$init" != direct ] || files=("${depends[@]}")
     [ "$init" = direct ] || start_with="systemd-run --scope --quiet --collect --property=Delegate=yes --"
-    tests/vm/run-in-vm.sh --init "$init" --timeout 3600 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
+    tests/vm/run-in-vm.sh --init "$init" --timeout 7200 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
         --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
         --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
         --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" --env ATTACKS="$battery" \
-        --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@" &
+        --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@" "${files[@]}" &
     guest=$!
     wait "$guest"
     code=$?

@@ -290,7 +290,6 @@ def test_the_gateway_is_killed_and_the_page_comes_back_with_its_variables(nb, ga
     nb.page.shot("gateway-back")
 
 
-@pytest.mark.both
 def test_a_cell_that_ran_while_the_gateway_was_killed_ends_and_says_what_is_missing(nb, gateway, lab):
     cell = nb.start("import time\nfor i in range(80):\n    print('line', i, flush=True)\n    time.sleep(0.1)\n'end'")
     cell.until_text("line 10")

@@ -27,7 +27,7 @@ def end(proc):
         proc.wait()
 
 
-@pytest.fixture(params=[None, "ann"], ids=["no-user", "user"])
+@pytest.fixture(params=[None, pytest.param("ann", marks=pytest.mark.full)], ids=["no-user", "user"])
 def front(request, behind, tmp_path):
     """A jupyter_server with REST and channels as a Server of the black-box tests has them."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("KERNEL_", "JUPYTER_"))}

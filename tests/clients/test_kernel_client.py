@@ -113,6 +113,7 @@ def test_restart_forgets_and_keeps_the_id(kernel):
     assert kernel.execute("x")["status"] == "error" and kernel.id == before
 
 
+@pytest.mark.full
 def test_a_second_client_shares_the_kernel_and_leaves_it(kernel, url, server):
     kernel.execute("x = 41")
     with JupyterKernelClient(server_url=url, token=server.token, kernel_id=kernel.id) as other:
@@ -122,6 +123,7 @@ def test_a_second_client_shares_the_kernel_and_leaves_it(kernel, url, server):
     assert kernel.execute("x")["outputs"][0]["data"]["text/plain"] == "41"
 
 
+@pytest.mark.full
 def test_stop_deletes_the_kernel_it_started(url, server):
     client = JupyterKernelClient(server_url=url, token=server.token)
     client.start()

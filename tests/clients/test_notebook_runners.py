@@ -97,7 +97,6 @@ def test_an_example_runs_with_a_token(server, execute, path):
     assert sum("image/png" in o.data for o in found(executed, "display_data")) >= 2
 
 
-@pytest.mark.both
 def test_without_a_token_too(open_server, execute):
     failure, executed = execute(open_server, notebook_of("print(6 * 7)"))
     assert failure is None and found(executed, "stream")[0].text == "42\n"
@@ -116,6 +115,7 @@ def test_updates_reach_earlier_outputs(server, execute):
     assert [o.data["text/plain"] for o in own(executed, show)] == ["'two'"]
 
 
+@pytest.mark.full
 def test_what_was_cleared_is_gone(server, execute):
     code = "from IPython.display import clear_output\nfor i in range(20):\n    clear_output(wait=True)\n    print('turn', i)"
     _, executed = execute(server, notebook_of(code))
@@ -132,6 +132,7 @@ def test_a_widget_is_shown_by_its_model(server, execute):
         assert states[view["model_id"]]["state"]["value"] == 8
 
 
+@pytest.mark.full
 def test_captured_output_of_a_widget(server, execute):
     code = "import ipywidgets\nout = ipywidgets.Output()\nwith out:\n    print('inside')\nout"
     failure, executed = execute(server, notebook_of(code))
@@ -154,6 +155,7 @@ def test_parameters_of_papermill(server, execute, request):
     assert found(executed, "stream")[0].text == "42\n"
 
 
+@pytest.mark.full
 def test_nbconvert_executes(open_server, program, tmp_path, no_kernels_left):
     nbformat.write(notebook_of("print(6 * 7)"), tmp_path / "notebook.ipynb")
     program("jupyter-nbconvert", "--to", "notebook", "--execute", "--output", "executed",

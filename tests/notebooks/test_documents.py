@@ -29,7 +29,8 @@ def blocks():
     for name in ("README.md", "docs/CLIENTS.md"):
         text = (ROOT / name).read_text()
         for number, (word, code) in enumerate(re.findall(r"^```python( no-auth)?\n(.*?)^```$", text, re.M | re.S), 1):
-            found.append(pytest.param(bool(word), code, id=f"{name}-{number}"))
+            marks = () if name == "README.md" else pytest.mark.full
+            found.append(pytest.param(bool(word), code, id=f"{name}-{number}", marks=marks))
     return found
 
 

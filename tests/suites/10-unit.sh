@@ -7,6 +7,6 @@
 cmake --preset asan && cmake --build --preset asan -j "$JOBS" || broken "the asan build failed"
 if full_tier; then export HOLDCELL_SLOW_TESTS=1; fi
 # What counts the tests of a program reads its output: all of it.
-ctest --test-dir build/asan --output-on-failure -j "$JOBS" --output-junit "$SUITE_TMP/ctest.xml" \
+ctest --test-dir build/asan --output-on-failure -j $((2 * JOBS)) --output-junit "$SUITE_TMP/ctest.xml" \
     --test-output-size-passed 2000000 --test-output-size-failed 2000000
 /usr/bin/python3 tests/tools/unit_counts.py $? "$SUITE_TMP/ctest.xml" tests/unit/skips.txt

@@ -1,6 +1,6 @@
 # what: the real server from outside: state, interrupts, deaths, walls, leaks, supervision
 # tier: quick
-# timeout: 3600
+# timeout: 5400
 # beside: quick
 # full adds: the long runs of the same tests (marked full), nginx in front, kernels that are not the runtime's
 . "$(dirname "$0")/lib.sh"

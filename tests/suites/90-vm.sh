@@ -1,7 +1,7 @@
 # what: the server in a stock Debian 12 guest (Linux 6.1, cgroup v2 alone), without and with systemd
 # tier: full
-# timeout: 5400
-# beside: others
+# timeout: 9000
+# beside: all
 . "$(dirname "$0")/lib.sh"
 
 tests/vm.sh --results "$SUITE_TMP/results"
