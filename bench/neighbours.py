@@ -43,7 +43,7 @@ def main():
     print(f"Load before: {os.getloadavg()[0]:.1f}\n")
     print("| hog | cell, quiet | beside the hog | in another instance | beside : there | GET beside | GET there | longest DELETE |")
     print("|---|---|---|---|---|---|---|---|")
-    servers = [Server("--cpus", "1"), Server()]
+    servers = [Server("--cpus", "1", "--max-inodes", "200000"), Server()]
     try:
         for s in servers:
             s.start()

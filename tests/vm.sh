@@ -89,7 +89,7 @@ for init in "${inits[@]}"; do
     tests/vm/run-in-vm.sh --init "$init" --timeout 7200 --memory "$memory" --log "$results/console-$init.log" --out "$results/$init" \
         --tree "$tree:$ROOT" --cached-tree "$runtime" --cached-tree "$(dirname "$(dirname "$python")")" \
         --env HOLDCELL_RUNTIME="$runtime" --env HOLDCELL_BIN="$build/bin/holdcell" --env HOLDCELL_GUEST="$init" \
-        --env HOLDCELL_SLOW=5 --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" --env ATTACKS="$battery" \
+        --env HOLDCELL_SLOW=5 --env HOLDCELL_TIER=full --env HOLDCELL_START_WITH="$start_with" --env UNITS="${units:+${unit_programs[*]}}" --env ATTACKS="$battery" \
         --env PYTHON="$python" --env PYTHONDONTWRITEBYTECODE=1 -- tests/vm/inside.sh "$@" "${files[@]}" &
     guest=$!
     wait "$guest"

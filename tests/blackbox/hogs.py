@@ -198,7 +198,7 @@ CASES = {
     "fork-bomb": Case(FORKS, "error", "process limit: this session may have 64", 10, True,
                       "BlockingIOError", memory_mb=1200),
     "many-files": Case(FILES, "error", "disk full", 20, True, "OSError", inodes=20000),
-    "files-that-fit": Case(FILES, "ok", "", 20, True, inodes=120_000, memory_mb=600),
+    "files-that-fit": Case(FILES, "ok", "", 20, True, inodes=120_000, memory_mb=600, disk_mb=128),
     "disk-full": Case(DISK, "error", "/home/user 32 MiB", 10, True, "OSError"),
     "output-flood": Case(FLOOD, "ok", "bytes were dropped (limit 64 MiB)", 60, True, output_mb=64,
                          memory_mb=1500),    # 1,000 messages may wait in the kernel itself

@@ -15,7 +15,7 @@ def servers():
     """Where the hogs and their neighbour are, and another one: what it needs then is the machine's doing."""
     two = []
     try:
-        for options in (("--cpus", "1"), ()):
+        for options in (("--cpus", "1", "--max-inodes", "200000"), ()):
             two.append(Server(*options).start())
         yield two
     finally:
