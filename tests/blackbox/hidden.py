@@ -11,7 +11,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 
 # x86-64
-NUMBERS = {"ioctl": 16, "pivot_root": 155, "prctl": 157, "sethostname": 170, "unshare": 272, "setns": 308, "seccomp": 317, "move_mount": 429, "fsopen": 430,
+NUMBERS = {"ioctl": 16, "listen": 50, "pivot_root": 155, "prctl": 157, "sethostname": 170, "unshare": 272, "setns": 308, "seccomp": 317, "move_mount": 429, "fsopen": 430,
            "pidfd_open": 434, "clone3": 435, "mount_setattr": 442, "landlock_create_ruleset": 444}
 
 ALLOW, ERRNO, X86_64 = 0x7fff0000, 0x00050000, 0xc000003e

@@ -215,6 +215,24 @@ def test_each_of_these_is_found_missing(wall, prepare):
     assert got.walls[wall]["without"] and got.walls[wall]["detail"]
 
 
+NAMESPACES = {"user-namespace", "nested-user-namespace", "pid-namespace", "mount-namespace", "network-namespace", "ipc-namespace",
+              "uts-namespace", "cgroup-namespace"}
+
+
+@pytest.mark.parametrize("prepare, missing", [
+    (hidden.calls("listen", code=errno.EPERM), {"network-namespace", "loopback", "listener-in-namespace"}),
+    (hidden.calls("mount_setattr"), {"overlay", "devices", "proc", "own-root", "no-user-namespaces-inside", "idmapped-mount", "sandbox"}),
+    (hidden.calls("clone3"), NAMESPACES | {
+        "id-maps", "loopback", "devices", "proc", "own-root", "no-user-namespaces-inside", "clone-into-cgroup", "memory-limit",
+        "pids-limit", "cpu-limit", "cgroup-kill", "cgroup-freeze", "pidfd", "disk-home", "idmapped-mount", "listener-in-namespace",
+        "sandbox"}),
+], ids=["listen", "mount_setattr", "clone3"])
+def test_all_walls_that_stand_on_it_are_found_missing(prepare, missing):
+    got = Doctor(prepare=prepare)
+    assert got.status == 1 and got.missing() == missing
+    assert set(got.text["refused"]) == {n for n in missing if got.walls[n]["demanded"]}
+
+
 def test_groups_that_are_not_mounted_are_missing():
     got = Doctor(prepare=hidden.unmounted(*[r for r in cgroup_roots() if "/cgroup/memory" in r or r == "/sys/fs/cgroup"]))
     assert got.status == 1

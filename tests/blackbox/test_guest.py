@@ -11,6 +11,7 @@ import pytest
 
 from channels import Channels
 from server import BIN, SLOW, Server, V2_ROOT, cgroup_roots, cgroups_of, descendants_of, group_of, read
+from test_doctor import Doctor
 
 pytestmark = pytest.mark.guest
 SYSTEMD = os.environ["HOLDCELL_GUEST"] == "systemd"
@@ -52,6 +53,24 @@ def test_doctor_names_what_is_weaker_on_such_a_machine():
     assert "no kernel.io_uring_disabled" in walls["io-uring"]["detail"]
     bases = [d for top, dirs, _ in os.walk(V2_ROOT) for d in dirs if re.fullmatch("holdcell-[0-9]+", d)]
     assert "holdcell-511" not in bases
+
+
+@pytest.mark.parametrize("kind, wall", [("user", "user-namespace"), ("pid", "pid-namespace"), ("mnt", "mount-namespace"),
+                                        ("net", "network-namespace"), ("ipc", "ipc-namespace"), ("uts", "uts-namespace"),
+                                        ("cgroup", "cgroup-namespace")])
+def test_a_namespace_of_which_the_host_allows_none_is_found_missing(kind, wall):
+    path = f"/proc/sys/user/max_{kind}_namespaces"      # of the whole host: it is ours
+    before = read(path)
+    try:
+        with open(path, "w") as f:
+            f.write("0")
+        got = Doctor()
+    finally:
+        with open(path, "w") as f:
+            f.write(before)
+    assert got.status == 1 and {wall, "sandbox"} <= set(got.text["refused"])
+    assert "No space left" in got.walls[wall]["detail"]     # user_namespaces(7)
+    assert got.state("seccomp") == got.state("pidfd") == "present", "it tries the others all the same"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, uids_of_slot, wait_for
+from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, status_of, uids_of_slot, wait_for
 from test_supervision import alive
 
 GAP = "output from meanwhile may be missing"
@@ -209,6 +209,31 @@ def test_a_cell_that_ended_while_no_server_was_there_is_told_as_lost(kept):
         reply = c2.until(lambda m: m["header"]["msg_type"] == "execute_reply" and m["parent_header"]["msg_id"] == msg_id)
         assert reply["content"]["ename"] == "RunLost"
     assert value(heir, kid, "done") == "'yes'"
+
+
+def held(pid):
+    """What walls and limits a process has, as the kernel tells it."""
+    status = status_of(pid)
+    names = ("Uid", "Gid", "NoNewPrivs", "Seccomp", "Seccomp_filters", "CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")
+    return {name: status.get(name) for name in names} | {name: read(f"/proc/{pid}/{name}") for name in ("cgroup", "limits", "oom_score_adj")}
+
+
+def limits_of(slot):
+    """The files of limits of all groups of an instance."""
+    return {(d, name): read(os.path.join(d, name)) for d in cgroups_of(slot) for name in os.listdir(d)
+            if name.endswith((".max", ".limit_in_bytes", ".cfs_quota_us")) and "/s" in d}
+
+
+def test_the_keeper_and_what_it_keeps_have_the_walls_and_limits_that_they_had(kept):
+    s = kept()
+    s.start_kernel("python3")
+    slot, launcher = s.slot(), s.process("launcher")
+    pids = [launcher] + [p for p in descendants_of(launcher) if p != s.process("gateway")]
+    before = {p: held(p) for p in pids}, limits_of(slot)
+    assert len(pids) == 3 and before[1], "launcher, init, kernel"
+    assert s.stop() == 0
+    assert s.keeper() == launcher
+    assert ({p: held(p) for p in pids}, limits_of(slot)) == before
 
 
 def test_a_server_without_kernels_leaves_no_keeper(kept):

@@ -33,38 +33,8 @@ pytest_suite() {
     exit $?
 }
 
-# junit_counts STATUS FILE... - counts of JUnit files; a runner that failed without
-# a failing case (a broken collection, say) is a failure of its own. What failed is
-# named again right before the counts, where who reads only the end of a log sees it.
-junit_counts() {
-    local status=$1
-    shift
-    /usr/bin/python3 - "$status" "$@" <<'PYTHON'
-import sys, xml.etree.ElementTree as tree
-passed = failed = skipped = 0
-for path in sys.argv[2:]:
-    try:
-        suites = tree.parse(path).getroot().iter("testsuite")
-    except (OSError, tree.ParseError):
-        failed += 1
-        continue
-    for suite in suites:
-        number = lambda name: int(suite.get(name) or 0)
-        bad = number("failures") + number("errors")
-        left_out = number("skipped") + number("disabled")
-        failed += bad
-        for case in suite.iter("testcase"):
-            for what in [*case.findall("failure"), *case.findall("error")]:
-                print(f"\n{what.tag}: {case.get('classname')}::{case.get('name')}")
-                print(*(what.text or what.get("message") or "").splitlines()[-30:], sep="\n")
-        skipped += left_out
-        passed += number("tests") - bad - left_out
-if sys.argv[1] != "0" and not failed:
-    failed = 1
-print(f"passed={passed} failed={failed} skipped={skipped}")
-sys.exit(failed != 0)
-PYTHON
-}
+# junit_counts [--skips LIST] STATUS FILE... - counts of JUnit files (tests/tools/junit_counts.py)
+junit_counts() { /usr/bin/python3 "$HOLDCELL_ROOT/tests/tools/junit_counts.py" "$@"; }
 
 # verdicts FILE GOOD BAD - "passed failed skipped" of a JSON list of {"verdict": ...},
 # which may lie under "results"; no file is one failure
