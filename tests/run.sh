@@ -200,8 +200,15 @@ main() {
         fi
     }
 
-    # On an interrupt the running suites go with us.
-    trap '[ ${#running[@]} = 0 ] || kill -TERM "${!running[@]}" 2>/dev/null; echo "interrupted"; exit 130' INT TERM
+    # On an interrupt the running suites go with us, and what they have in their folders.
+    interrupted() {
+        [ ${#running[@]} = 0 ] || kill -TERM "${!running[@]}" 2>/dev/null
+        wait
+        [ ${#folder[@]} = 0 ] || rm -rf "${folder[@]}"
+        echo "interrupted"
+        exit 130
+    }
+    trap interrupted INT TERM
 
     if [ "${HOLDCELL_NO_SETUP:-}" != 1 ]; then
         echo "setup (logs: $LOGS)"
