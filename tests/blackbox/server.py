@@ -69,10 +69,12 @@ def status_of(pid):
 
 
 def children_of(pid):
-    kids = []
-    for tid in (os.listdir(f"/proc/{pid}/task") if os.path.isdir(f"/proc/{pid}/task") else []):
-        kids += [int(p) for p in read(f"/proc/{pid}/task/{tid}/children").split()]
-    return kids
+    """Of all its threads; none of a process that is gone, or goes meanwhile."""
+    try:
+        tids = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(p) for tid in tids for p in read(f"/proc/{pid}/task/{tid}/children").split()]
 
 
 def descendants_of(pid):
