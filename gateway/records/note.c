@@ -192,12 +192,11 @@ static int read_later_fields(const json_t *o, struct note *n, struct err *e)
 {
     const json_t *kept = json_object_get(o, "kept");
     unsigned ending = 0;
+    int rc = json_object_get(o, "ending") != NULL ? number(o, "ending", 1, &ending, e) : 0;
 
-    if (json_object_get(o, "ending") != NULL && number(o, "ending", 1, &ending, e) < 0)
-        return -e->code;
     n->ending = (int)ending;
-    if (kept == NULL)
-        return 0;
+    if (rc < 0 || kept == NULL)
+        return rc;
     if (!json_is_array(kept))
         return err_set(e, HC_EPARSE, "note: 'kept' is no array");
     size_t size = json_dumpb(kept, n->kept, sizeof n->kept - 1, JSON_COMPACT);

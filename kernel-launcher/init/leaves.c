@@ -38,9 +38,9 @@ int leaves_make(uint64_t number, int *ret_fd, struct err *e)
                                : err_sys(e, errno, "make cgroup '%s'", name);
     int fd = openat(groups, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        (void)err_sys(e, errno, "open cgroup '%s'", name);
+        int rc = err_sys(e, errno, "open cgroup '%s'", name);
         (void)unlinkat(groups, name, AT_REMOVEDIR);
-        return -e->code;
+        return rc;
     }
     *ret_fd = fd;
     return 0;
