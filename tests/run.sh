@@ -31,7 +31,7 @@
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
 #   - Those that have the machine to themselves come first, in the order of their names; then the others, LANES of
 #     them at once (environment, default 2), the one with the longest timeout first. Those beside all run from the
-#     beginning, one after the other. None needs another.
+#     beginning, one after the other, and take a lane when the lanes begin. None needs another.
 set -u
 
 # One function, read whole before it runs: the file may be edited meanwhile.
@@ -149,13 +149,17 @@ main() {
         beside_all=("${beside_all[@]:1}")
     }
 
-    room() { # room MOST - whether at most MOST suites run, that beside all not counted; `room all`: whether none runs or waits
+    room() { # room FOR - alone: no suite runs, but one beside all; lane: a lane is free; none: no suite runs or waits
         next_beside_all
-        if [ "$1" = all ]; then [ ${#running[@]} = 0 ]; else [ $((${#running[@]} - (idle != 0))) -le "$1" ]; fi
+        case $1 in
+        alone) [ $((${#running[@]} - (idle != 0))) = 0 ] ;;
+        lane) [ ${#running[@]} -lt "$lanes" ] ;; # that beside all has one: several that work all the time would starve it
+        none) [ ${#running[@]} = 0 ] ;;
+        esac
     }
 
     told=$SECONDS
-    wait_for_room() { # wait_for_room MOST - see room
+    wait_for_room() { # wait_for_room FOR - see room
         local pid words
         while ! room "$1"; do
             for pid in "${!running[@]}"; do
@@ -193,9 +197,9 @@ main() {
     run_suite() { # run_suite FILE TIER - starts it as soon as there is room
         if alone "$1" "$2"; then
             start_suite "$1" "$2"
-            wait_for_room 0
+            wait_for_room alone
         else
-            wait_for_room $((lanes - 1))
+            wait_for_room lane
             start_suite "$1" "$2"
         fi
     }
@@ -243,7 +247,7 @@ main() {
         if [ "$(header "$file" beside)" = all ]; then beside_all+=("$its_tier $file"); else ordered+=("$its_tier $file"); fi
     done < <(in_order ${wanted[@]+"${wanted[@]}"})
     for line in ${ordered[@]+"${ordered[@]}"}; do run_suite "${line#* }" "${line%% *}"; done
-    wait_for_room all
+    wait_for_room none
 
     printf '\n%s\n' "$head"
     printf '%s\n' ${rows[@]+"${rows[@]}"}
