@@ -63,6 +63,11 @@ def read(path):
         return ""
 
 
+def whole_lines(text):
+    """Of a file that a process writes: a line across two pages of it can be seen by half, and is no line yet."""
+    return text.rpartition("\n")[0].splitlines()
+
+
 def status_of(pid):
     """/proc/PID/status as a dict, {} when the process is gone."""
     return dict(line.split(":\t", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":\t" in line)

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from channels import Channels
-from server import BIN, TOKEN, Server, wait_for
+from server import BIN, TOKEN, Server, wait_for, whole_lines
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def audited(server_with, folder):
 
 def records(path):
     with open(path, encoding="utf-8") as f:
-        return [json.loads(line) for line in f]
+        return [json.loads(line) for line in whole_lines(f.read())]
 
 
 def number(server, metric):

@@ -7,7 +7,7 @@ import pytest
 
 from channels import Channels
 from rawhttp import Raw, frame, request, upgrade
-from server import wait_for
+from server import wait_for, whole_lines
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -16,7 +16,7 @@ PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 def objects(server):
     """Every line of the log but those for people at the start; each must be one JSON object."""
     out = []
-    for line in server.log().splitlines():
+    for line in whole_lines(server.log()):
         if line.startswith(("holdcell serving on ", "token of this run")):
             continue
         out.append(json.loads(line, object_pairs_hook=no_duplicates))

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from channels import Channels
-from server import cgroups_of, read, wait_for
+from server import cgroups_of, read, wait_for, whole_lines
 
 pytestmark = pytest.mark.guest
 MIB = 1 << 20
@@ -141,7 +141,7 @@ def test_memory_that_ends_in_the_kernel_is_its_reason_everywhere(server, limited
     run = limited.run("x = bytearray(1 << 30)")
     assert run.ename == "KernelDied" and "out of memory (limit 400 MiB, peak 400 MiB)" in run.stream("stderr")
     assert server.kernel(limited.kid)["reason"] == f"out of memory: limit {400 * MIB}, peak {400 * MIB}"
-    lines = [json.loads(line) for line in server.audit.read_text().splitlines()]
+    lines = [json.loads(line) for line in whole_lines(server.audit.read_text())]
     mine = [x for x in lines if x.get("kernel") == limited.kid]
     assert [x["reason"] for x in mine if x["event"] == "kernel_died"] == ["oom"]
     assert [(x["state"], x["short_of"]) for x in mine if x["event"] == "run_end" and "short_of" in x] == [("killed", "memory")]
