@@ -69,23 +69,22 @@ def clocks():
 class Case:
     """A hostile cell: its kernel, its socket, the name of the processes that it starts."""
 
-    def __init__(self, server, name):
-        self.server, self.name = server, name
+    def __init__(self, server, name, code):
+        self.kid = server.start_kernel("python3", limits={"cell_timeout": LIMIT, "cpus": 0.5})
+        self.chan = Channels(server, self.kid)
+        assert self.chan.run("kept = 1" + BEFORE.get(name, "")).status == "ok"
+        self.comm = "ck" + self.kid[:8]
+        self.code = code % self.comm if "%r" in code else code
 
     def go(self):
-        """From the start of its kernel to the end of the cell: what that said, and how long it took."""
-        self.kid = self.server.start_kernel("python3", limits={"cell_timeout": LIMIT, "cpus": 0.5})
-        self.chan = Channels(self.server, self.kid)
-        assert self.chan.run("kept = 1" + BEFORE.get(self.name, "")).status == "ok"
-        self.comm, code = "ck" + self.kid[:8], HOSTILE[self.name]
         began = time.monotonic()
-        return self.chan.run(code % self.comm if "%r" in code else code), time.monotonic() - began
+        return self.chan.run(self.code), time.monotonic() - began
 
 
 @pytest.fixture(scope="module")
 def hostile(clocks):
     """All of them at once, beside the other tests: each takes the whole ladder."""
-    cases = {name: Case(clocks, name) for name in HOSTILE}
+    cases = {name: Case(clocks, name, code) for name, code in HOSTILE.items()}
     with ThreadPoolExecutor(len(cases)) as pool:
         for case in cases.values():
             case.end = pool.submit(case.go)
@@ -170,8 +169,8 @@ def test_time_in_which_a_person_thinks_does_not_count_for_the_cell(limited, host
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_cell_that_heeds_nothing_ends_with_its_kernel(clocks, hostile, name):
     case = hostile[name]
-    run, took = case.end.result()
     kid, c = case.kid, case.chan
+    run, took = case.end.result()
     assert took < LIMIT + LADDER
     assert (run.status, run.ename) == ("error", "CellTimeout")
     assert f"the cell timeout of {LIMIT} s" in run.stream("stderr") and "variables are lost" in run.stream("stderr")
