@@ -46,7 +46,7 @@ done
 depends=() # on where the groups are: the files for direct
 if [ $# = 0 ] && [ -n "$blackbox" ]; then
     set -- -m guest
-    [ ${#inits[@]} = 1 ] || depends=(test_guest.py test_death.py test_leaks.py test_supervision.py test_walls.py test_doctor.py)
+    [ ${#inits[@]} = 1 ] || depends=(test_guest.py test_admission.py test_death.py test_doctor.py test_leaks.py test_resources.py test_supervision.py test_walls.py)
 fi
 
 build=$ROOT/build/release

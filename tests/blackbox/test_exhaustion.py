@@ -61,10 +61,10 @@ def harms_nobody(case, servers, name, capsys):
             print(f"\n{name}: ended in {ended:.2f} s (stated: {case.seconds} s, {len(took)} times), DELETE in {deleted:.2f} s; "
                   f"a cell of the neighbour {beside:.1f} ms, {beside / quiet:.1f} times its quiet {quiet:.1f} ms, "
                   f"in another instance {elsewhere:.1f} ms; GET {status:.1f} ms, there {status_elsewhere:.1f} ms")
-        if beside < 3 * quiet and status < 3 * status_elsewhere:
+        if beside < 3 * min(quiet, elsewhere) and status < 3 * status_elsewhere:
             break
-    # On a quiet machine it is three times the quiet value; of one that others use, their share is seen in the other instance.
-    assert beside < 3 * max(quiet, elsewhere), "the neighbour waits for the hog, and not for the machine alone"
+    assert beside < 3 * elsewhere, "the neighbour waits for the hog, and not for the machine alone"
+    assert beside < 3 * quiet or elsewhere > 1.5 * quiet, "nor on a machine that has nothing else to do"
     assert status < 3 * status_elsewhere, "and so does who asks for the state of things"
     # The stated time is that of a quiet machine: one of its lives will have had that, and none takes several times as long.
     assert min(t for t, _ in took) < case.seconds * SLOW and ended < case.seconds * SLOW * 4
@@ -79,5 +79,5 @@ def test_a_session_at_its_worst_is_seen_interrupted_and_deleted_as_it_is_said(se
         seen, interrupted, deleted = at_its_worst(s, name)
         with capsys.disabled():
             print(f"\n{name}: GET {1000 * seen:.1f} ms, interrupt {1000 * interrupted:.1f} ms, DELETE {deleted:.2f} s")
-    # DELETE: the drain timeout of 5 s for who heeds nothing, and the end of what is there
-    assert seen < 1 * SLOW and interrupted < 2 * SLOW and deleted < 10 * SLOW
+    # Milliseconds on a quiet machine. DELETE: the drain timeout of 5 s for who heeds nothing, and the end of what is there.
+    assert seen < 5 * SLOW and interrupted < 5 * SLOW and deleted < 15 * SLOW
