@@ -30,7 +30,7 @@
 #     counts as one failure. Exit status 0 means that nothing failed.
 #   - It leaves nothing running. What it starts it ends, also when it is terminated.
 #   - Those that have the machine to themselves come first, in the order of their names; then the others, LANES of
-#     them at once (environment, default 2), the one with the longest timeout first. Those beside all run from the
+#     them at once (environment; default 3, beside guests 2), the one with the longest timeout first. Those beside all run from the
 #     beginning, one after the other, and take a lane when the lanes begin. None needs another.
 set -u
 
@@ -84,7 +84,7 @@ main() {
     LOGS=$here/build/test-logs
     rm -rf "$LOGS"
     mkdir -p "$LOGS"
-    lanes=${LANES:-2}
+    lanes=${LANES:-$([ $tier = full ] && echo 2 || echo 3)}
     export HOLDCELL_ROOT=$here HOLDCELL_LOGS=$LOGS HOLDCELL_BIN=$here/build/release/bin/holdcell
     export JOBS=${JOBS:-$(nproc)} PYTHONDONTWRITEBYTECODE=1 LC_ALL=C.UTF-8
     began=$SECONDS

@@ -11,6 +11,7 @@ import websocket
 
 from channels import Channels, Ended
 from server import SLOW, descendants_of, read, wait_for
+from tiers import full_after
 
 
 def said_until_restarting(c):
@@ -182,7 +183,7 @@ def refusal_of(named):
     return f"the kernel speaks version {named} of the messaging protocol, not 5"
 
 
-@pytest.mark.parametrize("says, named", VERSIONS.values(), ids=VERSIONS)
+@pytest.mark.parametrize("says, named", full_after(1, VERSIONS.values()), ids=VERSIONS)
 def test_a_kernel_of_another_protocol_version_is_refused_and_the_others_go_on(server_with, kernel_path, says, named):
     kernel_path.add_scripted()
     kernel_path.add_scripted("other", ["{resource_dir}/scripted-kernel", "{connection_file}", says])

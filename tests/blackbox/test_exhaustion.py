@@ -71,7 +71,7 @@ def harms_nobody(case, servers, name, capsys):
     assert deleted < 10 * SLOW
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "forks" else pytest.mark.full) for n in ENDLESS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "everything-stopped" else pytest.mark.full) for n in ENDLESS])
 def test_a_session_at_its_worst_is_seen_interrupted_and_deleted_as_it_is_said(servers, name, capsys):
     s = servers[0]
     at_its_worst(s, name)

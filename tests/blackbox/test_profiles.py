@@ -16,6 +16,7 @@ from disks import homes_on_disk
 from principals import PrincipalServer, entry
 from server import BIN, Server, cgroups_of, read, wait_for
 from test_limits import PROBE, in_force, told
+from tiers import full_after
 
 SMALL = {"memory_mb": 256, "cpus": 0.5, "pids": 64, "disk_mb": 30, "tmp_mb": 20, "shm_mb": 10, "inodes": 1000, "fds": 256, "output_mb": 5}
 MORE = {"memory_mb": 512, "cpus": 0.75, "pids": 80, "disk_mb": 40, "tmp_mb": 24, "shm_mb": 12, "inodes": 2000, "fds": 300, "output_mb": 6}
@@ -284,11 +285,11 @@ def test_a_reload_brings_new_profiles_and_leaves_what_runs_as_it_was(with_profil
     assert s.post(profile="new").status == 201 and "there is no profile 'old'" in message(s.post(profile="old"), 400)
 
 
-@pytest.mark.parametrize("text, word", [
+@pytest.mark.parametrize("text, word", full_after(1, [
     ("{", "option --profiles: line 1, column 1: this is no JSON"),
     ({"small": {"limits": {"memory_mb": 1}}}, "option --profiles: profiles.small.limits.memory_mb: has to be a whole number from 64"),
     ({"small": {"data": ["x"]}}, "option --profiles: profiles.small.data: the server has no 'x'"),
-    ({"other": {}}, "option --principals: line 1: field 'profile' has to be")])
+    ({"other": {}}, "option --principals: line 1: field 'profile' has to be")]))
 def test_a_reload_with_a_bad_file_changes_nothing_and_says_why(with_profiles, text, word):
     s = with_profiles({"small": {"limits": SMALL}}, lines=[entry("ann", profile="small")])
     s.say(text)

@@ -9,6 +9,7 @@ import pytest
 
 from channels import Channels
 from server import cgroups_of, read, wait_for, whole_lines
+from tiers import full_after
 
 pytestmark = pytest.mark.guest
 MIB = 1 << 20
@@ -93,7 +94,7 @@ def test_a_full_file_system_is_told_and_the_session_goes_on(server, limited, whe
     assert limited.run(f"open('{where}/again', 'w').write('x' * 100000); kept").result == "4711"
 
 
-@pytest.mark.parametrize("where", ["/home/user", "/tmp", "/dev/shm"])
+@pytest.mark.parametrize("where", full_after(1, ["/home/user", "/tmp", "/dev/shm"]))
 def test_too_many_files_are_told_and_the_session_goes_on(limited, where):
     run = limited.run(f"for n in range(5000): open(f'{where}/f{{n}}', 'w').close()")
     assert run.ename == "OSError" and "disk full" in run.stream("stderr") and "900 files" in run.stream("stderr")
@@ -233,11 +234,11 @@ for i in range(12):
 """
 
 
-@pytest.mark.parametrize("of, state, by", [
+@pytest.mark.parametrize("of, state, by", full_after(1, [
     ("parent", "idle", "{'header': {k: v for k, v in parent['header'].items() if k != 'msg_type'}}"),
     ("{}", "busy", "parent"),
     ("parent", "busy", "parent"),
-    ("{'header': {'msg_id': 'unknown', 'session': 'unknown', 'msg_type': 'execute_request'}}", "busy", "parent")])
+    ("{'header': {'msg_id': 'unknown', 'session': 'unknown', 'msg_type': 'execute_request'}}", "busy", "parent")]))
 def test_forged_states_win_no_more_output(limited, of, state, by):
     began = len(limited.seen)
     assert limited.run(FORGED % (of, state, by)).reply

@@ -10,6 +10,7 @@ import pytest
 from channels import Channels
 from rawhttp import Raw, request
 from server import wait_for
+from tiers import full_after
 
 GHOST = "00000000-0000-4000-8000-000000000000"
 LOGO = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
@@ -218,8 +219,8 @@ def test_under_an_encoded_base_url(server_with, specs):
 
 # --- bodies -----------------------------------------------------------------------
 
-@pytest.mark.parametrize("body", [b"", b" \r\n\t", b"null", b"{}", b'{"name":null,"path":null,"kernel_id":null,"env":null,"limits":null}',
-                                  b'\r\n {"env": {}} \n'])
+@pytest.mark.parametrize("body", full_after(2, [
+    b"", b'{"name":null,"path":null,"kernel_id":null,"env":null,"limits":null}', b" \r\n\t", b"null", b"{}", b'\r\n {"env": {}} \n']))
 def test_a_body_of_nothing_means_the_default_kernel(own, body):
     r = own.request("POST", "/api/kernels", body)
     assert r.status == 201 and r.json()["name"] == "python3", r

@@ -7,6 +7,12 @@ import pytest
 FULL = os.environ.get("HOLDCELL_TIER") == "full"
 
 
+def full_after(count, rows):
+    """The rows as parameters of a test: those after the first `count` are of the full tier alone."""
+    rows = [row if isinstance(row, tuple) else (row,) for row in rows]
+    return [pytest.param(*row, marks=pytest.mark.full if i >= count else ()) for i, row in enumerate(rows)]
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "full: only in the full tier (tests/run.sh --full)")
 
