@@ -63,7 +63,8 @@ static int open_state_dir(const char *path, int *ret, struct err *e)
 
 /* Opens name below dir and locks it. Returns 1 when it is ours, 0 when another
  * process holds it (its text is in ret_holder then), negative on failure. */
-static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[64], struct err *e)
+static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[LOCKFILE_HOLDER],
+                     struct err *e)
 {
     autoclose int fd = openat(dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -72,9 +73,7 @@ static int lock_file(int dir, const char *name, int *ret_fd, char ret_holder[64]
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return err_sys(e, errno, "lock '%s'", name);
-        ssize_t n = pread(fd, ret_holder, 63, 0);
-        ret_holder[n > 0 ? n : 0] = '\0';
-        ret_holder[strcspn(ret_holder, "\n")] = '\0';
+        (void)lockfile_holder(fd, ret_holder); /* empty where it tells nothing */
         return 0;
     }
     *ret_fd = take_fd(&fd);
@@ -109,7 +108,7 @@ static int take_slot(struct instance *i, unsigned last, struct err *e)
         return err_sys(e, errno, "open '%s'", SLOT_TABLE);
     for (unsigned n = last < HOSTIDS_SLOTS ? 0 : 1; n <= HOSTIDS_SLOTS; n++) {
         unsigned slot = n == 0 ? last : n - 1;
-        char name[16], holder[64];
+        char name[16], holder[LOCKFILE_HOLDER];
 
         snprintf(name, sizeof name, "%u", slot);
         rc = lock_file(table, name, &i->slot_fd, holder, e);
@@ -161,7 +160,7 @@ static int will_change(const char *holder, pid_t left)
 /* Returns 1 when the lock is ours, 0 when i->keeper is there. */
 static int take_state(struct instance *i, struct err *e)
 {
-    char holder[64];
+    char holder[LOCKFILE_HOLDER];
 
     for (int waited = 0;; waited += NAP_MS) {
         int rc = lock_file(i->state_dir_fd, "lock", &i->state_fd, holder, e);
@@ -240,7 +239,7 @@ int instance_borrow_slot(struct instance *ret, struct err *e)
     if (table < 0)
         return err_sys(e, errno, "open '%s'", SLOT_TABLE);
     for (unsigned slot = HOSTIDS_SLOTS; slot-- > 0;) {
-        char name[16], holder[64];
+        char name[16], holder[LOCKFILE_HOLDER];
 
         snprintf(name, sizeof name, "%u", slot);
         rc = lock_file(table, name, &i.slot_fd, holder, e);

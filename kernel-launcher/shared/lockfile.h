@@ -18,6 +18,10 @@ int lockfile_write_slot(int fd, pid_t pid, unsigned slot, struct err *e) MUST_CH
 
 enum { LOCKFILE_HOLDER = 64 };
 
+/* The first line of the text of an open lock, cut to the room; empty while nobody has written one. Negative errno when it
+ * cannot be read (it is empty then, too). */
+int lockfile_holder(int fd, char ret_holder[LOCKFILE_HOLDER]);
+
 /* 1 when a living process holds the lock `name` below the directory, with the first line of its text; 0 when none
  * does, or there is no such file. The lock is tried: a server that starts in that moment waits, as it
  * does for what a dead one left. */

@@ -178,6 +178,42 @@ static struct query *add(struct queries *q, uint64_t seat, const char *id, const
     return queries_add(q, &what);
 }
 
+static void numbers_rise_and_are_never_used_twice(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    assert_int_equal(add(q, 1, "a", "execute_request")->number, 1);
+    assert_int_equal(queries_next_number(q), 2);
+    queries_count_from(q, 10);
+    assert_int_equal(add(q, 1, "b", "execute_request")->number, 11);
+    queries_count_from(q, 5); /* lower than what was given out */
+    assert_int_equal(add(q, 1, "c", "execute_request")->number, 12);
+    queries_clear(q);
+    assert_int_equal(add(q, 1, "d", "execute_request")->number, 13);
+    q = queries_free(q);
+}
+
+/* What the gateway before this one sent keeps the number that it had there, in whatever order it comes. */
+static void who_keeps_its_number_of_before_takes_none_of_the_others(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *later = add(q, 1, "later", "execute_request");
+    queries_renumber(q, later, 7);
+    assert_int_equal(later->number, 7);
+    struct query *earlier = add(q, 1, "earlier", "execute_request");
+    assert_int_equal(earlier->number, 8);
+    queries_renumber(q, earlier, 4);
+    assert_int_equal(earlier->number, 4);
+    assert_int_equal(queries_next_number(q),
+                     8); /* the number that it had for a moment is free again */
+    assert_int_equal(add(q, 1, "new", "execute_request")->number, 8);
+    assert_int_equal(later->number, 7);
+    q = queries_free(q);
+}
+
 static void a_reply_is_believed_once_and_only_when_asked_for(void **state)
 {
     struct queries *q = queries_new();
@@ -457,6 +493,8 @@ int main(void)
         cmocka_unit_test(what_an_interrupt_ends_after_the_deadline_is_timed_out_and_nothing_else),
         cmocka_unit_test(an_interrupt_after_the_reply_is_meant_for_the_run_behind),
         cmocka_unit_test(a_death_ends_a_run_once),
+        cmocka_unit_test(numbers_rise_and_are_never_used_twice),
+        cmocka_unit_test(who_keeps_its_number_of_before_takes_none_of_the_others),
         cmocka_unit_test(a_reply_is_believed_once_and_only_when_asked_for),
         cmocka_unit_test(constant_ids_are_answered_oldest_first),
         cmocka_unit_test(a_finished_query_is_forgotten_and_its_run_counted_out_once),
