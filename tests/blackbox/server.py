@@ -1,6 +1,7 @@
 """Starts and stops the real `holdcell serve`, and counts what it leaves behind."""
 
 import ctypes
+import fcntl
 import glob
 import http.client
 import json
@@ -115,6 +116,40 @@ def uids_of_slot(slot):
     ids = range(ID_BASE + slot * ID_BLOCK, ID_BASE + (slot + 1) * ID_BLOCK)
     return [int(pid) for pid in os.listdir("/proc")
             if pid.isdigit() and int(status_of(pid).get("Uid", "0").split()[0]) in ids]
+
+
+def left_of_slot(slot):
+    """What still runs under its ids, zombies aside, as a failure is to tell it."""
+    left = []
+    for pid in uids_of_slot(slot):
+        of = status_of(pid)
+        if of.get("State", "Z")[0] not in "ZX":
+            left.append({"pid": pid, **{k: of.get(k) for k in ("Name", "State", "PPid", "Uid")},
+                         "argv": read(f"/proc/{pid}/cmdline").split("\0")[:4], "groups": read(f"/proc/{pid}/cgroup")})
+    return left
+
+
+def slot_file(slot):
+    """Its lock, with the state directory of who had it last."""
+    return f"/run/holdcell/instances/{slot}"
+
+
+def assert_slot_is_left(slot, state):
+    """Of the instance with that state directory nothing runs or stands under the slot any more.
+
+    The slot may be another instance's at once, so it is looked at while it is locked. What is dying is waited for: the
+    init of an instance that another test killed outlives its groups until its children are reaped."""
+    with open(slot_file(slot)) as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            assert state not in read(f.name)
+            return
+        try:
+            wait_for(lambda: not left_of_slot(slot))
+        except AssertionError:
+            assert left_of_slot(slot) == []
+        assert cgroups_of(slot) == []
 
 
 def links_of(pid):

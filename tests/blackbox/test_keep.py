@@ -11,7 +11,8 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import BIN, DEADLINE, SLOW, Server, cgroups_of, descendants_of, read, status_of, uids_of_slot, wait_for
+from server import (BIN, DEADLINE, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of, read, status_of,
+                    wait_for)
 from test_supervision import alive
 
 GAP = "output from meanwhile may be missing"
@@ -82,18 +83,10 @@ def kept():
 
 
 def assert_nothing_left(slot, state, pids):
-    """The slot may be another instance's at once: what is left under it is looked at while it is locked."""
     wait_for(lambda: not any(alive(p) for p in pids))
     with open(os.path.join(state, "lock")) as f:
         fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    with open(f"/run/holdcell/instances/{slot}") as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            assert state not in read(f.name)
-        else:
-            assert [p for p in uids_of_slot(slot) if alive(p)] == []
-            assert cgroups_of(slot) == []
+    assert_slot_is_left(slot, state)
     assert f"holdcell-{slot}/" not in read("/proc/self/mountinfo")
     assert not os.path.exists(os.path.join(state, "keeper"))
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import SLOW, cgroups_of, descendants_of, read, uids_of_slot, wait_for
+from server import SLOW, assert_slot_is_left, descendants_of, read, wait_for
 from test_keep import Kept, stop_command
 from test_supervision import alive
 
@@ -196,8 +196,7 @@ def test_sessions_whose_server_is_killed_anywhere_leave_nothing(kernel_path, cyc
         assert cycles < 100 or all(storm.kinds[what] > cycles // 10 for what in THREE), storm.kinds
         slot = s.slot()                         # not the first one, where another server was quicker
         assert s.stop() == 0                    # holding no kernel, it keeps nothing
-        wait_for(lambda: not uids_of_slot(slot))
-        assert cgroups_of(slot) == []
+        assert_slot_is_left(slot, s.state)
         assert s.loops() == []
         assert s.state not in read("/proc/self/mountinfo")
     finally:

@@ -2,7 +2,6 @@
 gateway's place (HOLDCELL_GATEWAY), so that they say nothing about HTTP."""
 
 import ctypes
-import fcntl
 import os
 import re
 import signal
@@ -12,8 +11,8 @@ import threading
 
 import pytest
 
-from server import (BIN, ID_BASE, Server, cgroup_roots, cgroups_of, children_of, descendants_of, free_port, read,
-                    status_of, uids_of_slot, wait_for)
+from server import (BIN, ID_BASE, Server, assert_slot_is_left, cgroup_roots, cgroups_of, children_of, descendants_of,
+                    free_port, read, slot_file, status_of, wait_for)
 
 TOOLS = os.path.join(os.path.dirname(os.path.dirname(BIN)), "tests")
 
@@ -89,20 +88,9 @@ def alive(pid):
     return status_of(pid).get("State", "Z")[0] not in "ZX"
 
 
-def slot_is_free(slot):
-    with open(f"/run/holdcell/instances/{slot}") as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
-
-
-def assert_nothing_left(slot, pids):
+def assert_nothing_left(slot, state, pids):
     wait_for(lambda: not any(alive(p) for p in pids))
-    assert [p for p in uids_of_slot(slot) if alive(p)] == []
-    assert cgroups_of(slot) == []
-    assert slot_is_free(slot)
+    assert_slot_is_left(slot, state)
     assert f"holdcell-{slot}" not in read("/proc/self/mountinfo")
 
 
@@ -174,9 +162,9 @@ def test_a_killed_supervisor_takes_everything_along_and_the_next_one_sweeps(supe
     s.ready()
     s.says("ready: kernel=1", 2)
     again = s.slot()
-    assert again == slot or not slot_is_free(slot), "the last slot is taken again unless somebody else has it"
+    assert again == slot or s.state not in read(slot_file(slot)), "the last slot is taken again unless somebody else had it"
     s.stop()
-    assert_nothing_left(again, below)
+    assert_nothing_left(again, s.state, below)
 
 
 def test_a_launcher_that_cannot_start_ends_the_server_with_its_reason(supervised):
@@ -206,7 +194,7 @@ def test_at_the_end_nothing_is_left(supervised, signo):
     assert cgroups_of(slot) != []
     s.proc.send_signal(signo)
     assert s.proc.wait(10) == 0, s.log()
-    assert_nothing_left(slot, pids)
+    assert_nothing_left(slot, s.state, pids)
 
 
 @pytest.mark.full
@@ -218,7 +206,7 @@ def test_the_end_comes_in_time_when_the_launcher_hangs(supervised):
     s.proc.send_signal(signal.SIGTERM)
     s.proc.send_signal(signal.SIGTERM)      # the second one says: now
     assert s.proc.wait(30) == 0, s.log()
-    assert_nothing_left(slot, pids)
+    assert_nothing_left(slot, s.state, pids)
 
 
 def test_the_gateways_directory_is_its_own_and_emptied_at_the_start(supervised):
@@ -246,7 +234,7 @@ def test_two_instances_share_neither_ids_nor_groups_nor_ends(supervised):
     slot, pids = a.slot(), descendants_of(a.proc.pid)
     others = b.sandboxed()
     assert a.stop() == 0
-    assert_nothing_left(slot, pids)
+    assert_nothing_left(slot, a.state, pids)
     assert all(alive(p) for p in others) and cgroups_of(b.slot()) != []
 
 
