@@ -30,6 +30,7 @@ def test_a_reply_above_the_ceiling_is_answered_by_the_gateway(shared, kernel, mi
         assert shared.wait_state(kid, "idle")
 
 
+@pytest.mark.full
 def test_a_reply_just_below_the_ceiling_arrives_whole(shared, kernel):
     with Channels(shared, kernel("python3")) as c:
         run = c.finish(ask(c, 60), timeout=120)

@@ -228,6 +228,7 @@ def test_a_second_interrupt_reaches_a_cell_that_caught_the_first(shared, kernel)
             assert c.finish(m).ename == "KeyboardInterrupt"
 
 
+@pytest.mark.full           # the battery has one in both tiers
 def test_a_cell_in_code_that_holds_the_interpreter_lock_is_ended(shared, kernel):
     """Its kernel answers no message: the signal does it, and its next cell is not hit as well."""
     kid = kernel("python3")

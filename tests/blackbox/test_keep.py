@@ -14,6 +14,7 @@ from channels import Channels, Ended
 from server import (BIN, DEADLINE, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of, read, status_of,
                     wait_for)
 from test_supervision import alive
+from tiers import full_after
 
 GAP = "output from meanwhile may be missing"
 
@@ -278,7 +279,7 @@ def test_the_orphan_timeout_ends_all_and_leaves_nothing(kept):
     assert heir.request("GET", "/api/kernels").json() == []
 
 
-@pytest.mark.parametrize("how", ["holdcell stop", "SIGTERM"])
+@pytest.mark.parametrize("how", full_after(1, ["holdcell stop", "SIGTERM"]))
 def test_an_operator_ends_them_at_once(kept, how):
     s = kept()
     kernel_with(s, "x = 1")

@@ -8,6 +8,7 @@ import pytest
 
 from channels import Channels
 from server import ROOT
+from tiers import full_after
 
 # One cell per requirement; each ends in an expression that is true.
 CELLS = {
@@ -220,8 +221,8 @@ def test_the_standard_library_works(session, name):
     true_and_silent(session.run(STANDARD[name], timeout=180))
 
 
-@pytest.mark.parametrize("command", ["!pip install no-such-package", "%pip install no-such-package",
-                                     "!pip3 download -q no-such-package"])
+@pytest.mark.parametrize("command", full_after(1, [
+    "!pip install no-such-package", "%pip install no-such-package", "!pip3 download -q no-such-package"]))
 def test_pip_says_that_there_is_no_network(session, command):
     run = session.run(command, timeout=120)
     assert "this session has no network" in run.text + run.stream("stderr")

@@ -85,7 +85,7 @@ def test_the_file_systems_have_the_sizes_of_their_session(server, limited):
     assert 900 <= home.f_files <= 1100, home
 
 
-@pytest.mark.parametrize("where, mib", [("/home/user", 40), ("/tmp", 24), ("/dev/shm", 16)])
+@pytest.mark.parametrize("where, mib", full_after(1, [("/home/user", 40), ("/tmp", 24), ("/dev/shm", 16)]))
 def test_a_full_file_system_is_told_and_the_session_goes_on(server, limited, where, mib):
     run = limited.run(f"n = 0\nwith open('{where}/full', 'wb', buffering=0) as f:\n    while True: n += f.write(bytes(1 << 16))")
     assert run.ename == "OSError" and "[Errno 28]" in run.of("error")[0]["content"]["evalue"]
