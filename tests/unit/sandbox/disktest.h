@@ -32,8 +32,8 @@ static inline int disk_teardown(void **state)
     return rmdir(disk_path); /* it is empty, or something was left */
 }
 
-/* Loop devices on files of this directory, also on those without a name. */
-static inline unsigned disk_loops(const char *below)
+/* How many loop devices are on files of this directory, also on those without a name; ret_name: one of them. */
+static inline unsigned disk_find_loops(const char *below, char ret_name[32])
 {
     DIR *d = opendir("/sys/block");
     struct dirent *entry;
@@ -47,12 +47,21 @@ static inline unsigned disk_loops(const char *below)
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
             continue;
-        if (read(fd, file, sizeof file - 1) > 0 && strncmp(file, below, strlen(below)) == 0)
+        if (read(fd, file, sizeof file - 1) > 0 && strncmp(file, below, strlen(below)) == 0) {
+            snprintf(ret_name, 32, "%.31s", entry->d_name);
             n++;
+        }
         close(fd);
     }
     closedir(d);
     return n;
+}
+
+static inline unsigned disk_loops(const char *below)
+{
+    char name[32];
+
+    return disk_find_loops(below, name);
 }
 
 /* The last user of a device may still be on its way out. */

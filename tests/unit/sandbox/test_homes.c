@@ -228,6 +228,27 @@ static unsigned open_descriptors(void)
     return n;
 }
 
+/* The zeros that ext4 writes around what was only promised are holes in the image (loopdev.h). */
+static void a_home_keeps_the_blocks_that_it_was_given(void **state)
+{
+    struct launch_limits l = small();
+    struct box b;
+    char name[32], path[96], text[16] = "";
+
+    (void)state;
+    BOX_NEEDS_ROOT();
+    open_host(&b);
+    DISK_NEEDED(&b);
+    open_on_disk(&b, &l);
+    assert_int_equal(disk_find_loops(disk_path, name), 1);
+    snprintf(path, sizeof path, "/sys/fs/ext4/%s/extent_max_zeroout_kb", name);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    assert_string_equal(text, "0\n");
+    box_close(&b);
+    disk_await_no_loops(disk_path);
+}
+
 static void two_hundred_homes_leave_no_device_and_no_descriptor(void **state)
 {
     (void)state;
@@ -380,6 +401,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_mount_table_names_neither_device_nor_path),
         cmocka_unit_test(a_home_begins_with_outputs_and_nothing_else),
         cmocka_unit_test(a_delete_gives_the_space_back_and_waits_for_no_write),
+        cmocka_unit_test(a_home_keeps_the_blocks_that_it_was_given),
         cmocka_unit_test(two_hundred_homes_leave_no_device_and_no_descriptor),
         cmocka_unit_test(a_launcher_that_is_killed_leaves_no_device),
         cmocka_unit_test(memory_is_no_disk),
