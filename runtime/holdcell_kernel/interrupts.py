@@ -73,6 +73,10 @@ class Kernel(IPythonKernel):
         return kept
 
     async def dispatch_shell(self, msg, /, subshell_id=None, *, concurrent=False):
+        # After exit() upstream goes on for a moment: what a cell did then would be gone, and the cell was ok. As it is
+        # nobody answers, and the gateway says of each that the kernel has ended.
+        if self.shell.exit_now:
+            return
         # a comm message beside a running cell must leave that cell's handler alone
         if concurrent or not in_main_thread():
             await super().dispatch_shell(msg, subshell_id=subshell_id, concurrent=concurrent)

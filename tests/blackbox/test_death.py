@@ -222,6 +222,15 @@ def test_a_kernel_that_comes_back_with_another_protocol_version_ends_its_cells_w
         assert bystander.run("result 3").result == "3"
 
 
+def test_a_cell_after_exit_is_never_ok_in_the_kernel_that_goes(shared, kernel):
+    with Channels(shared, kernel("python3")) as c:
+        leaving, later = c.start("kept = 1; exit()"), c.start("lost = 2")
+        assert c.finish(leaving).status == "ok"
+        late = c.finish(later)
+        assert (late.status, late.ename) == ("error", "KernelDied") and "exited with code 0" in late.stream("stderr")
+        assert c.run("'lost' in globals(), 'kept' in globals()").result == "(False, False)"
+
+
 @pytest.mark.guest
 def test_kill_9_of_the_kernel_from_outside_is_noticed(shared, kernel):
     kid = kernel("python3")

@@ -499,6 +499,26 @@ def test_exit_is_answered_and_ends_the_process(new_kernel):
     assert kernel.process.wait(DEADLINE) == 0
 
 
+@pytest.mark.parametrize("leave", ["exit()", "quit", "get_ipython().ask_exit(); import time; time.sleep(0.5)"])
+def test_no_cell_is_run_after_exit(new_kernel, leave):
+    kernel = new_kernel()
+    kernel.info()
+    left = kernel.request(leave)
+    late = kernel.request("import pathlib; pathlib.Path('late').touch()")
+    assert kernel.reply("shell", left)["content"]["status"] == "ok"
+    assert kernel.process.wait(DEADLINE) == 0
+    assert not (kernel.home / "late").exists()
+    assert not kernel.sockets["shell"].poll(0), "a reply to it"
+    while kernel.sockets["iopub"].poll(0):
+        assert kernel.receive("iopub")["parent_header"].get("msg_id") != late
+
+
+def test_exit_that_keeps_the_kernel_ends_nothing(kernel):
+    reply, _ = kernel.run("kept = 1; exit(keep_kernel=True)")
+    assert reply["status"] == "ok"
+    assert kernel.text("print(kept)") == "1\n"
+
+
 def test_sys_exit_ends_nothing(kernel):
     reply, _ = kernel.run("import sys; sys.exit(3)")
     assert reply["ename"] == "SystemExit"
