@@ -10,13 +10,25 @@ from .signals import ignore_interrupt
 
 # before anything that takes time
 signal.signal(signal.SIGINT, ignore_interrupt)
-# what is imported stays: looking for garbage in it is wasted until KernelApp.start
+# until KernelApp.start: there is no garbage to find
 gc.disable()
-# After all that others want done at the end (the first one is called last): the interpreter searches everything for
-# garbage twice before it goes, which takes longer than all else of the end, for which a DELETE or a restart waits.
-atexit.register(gc.freeze)
 
 from . import handover, places  # noqa: E402
+
+app = None
+
+
+@atexit.register  # the first one is called last, after all that others want done at the end
+def leave_nothing_to_search():
+    """One search for garbage instead of the interpreter's own, which take longer than all else of the end.
+
+    A DELETE or a restart waits for them. What a cell left has to end as ever: files in reference cycles are written,
+    `__del__` is called. So the variables go first, while everything that they may need still works.
+    """
+    if app is not None:
+        app.let_go()
+    gc.collect()
+    gc.freeze()
 
 
 def connection_file_of(argv):
@@ -30,6 +42,7 @@ def connection_file_of(argv):
 
 
 def main():
+    global app
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # It would make ipykernel end itself: inside a pid namespace the parent is not
     # the process that the variable names.
@@ -46,6 +59,8 @@ def main():
     places.prepare()
     from .app import HandedKernelApp, KernelApp
 
+    # What is imported by now stays: no search for garbage looks at it again. What the kernel is made of is not among it.
+    gc.freeze()
     if handed is None:
         app = KernelApp.instance()
         app.initialize()

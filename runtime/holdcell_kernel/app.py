@@ -115,6 +115,19 @@ class KernelApp(IPKernelApp):
         atexit.register(self.end_control_thread)
         super().start()
 
+    def let_go(self):
+        """Forget what cells have made: variables, results, the last error."""
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            sys.__dict__.pop(name, None)
+        if self.shell is None:
+            return
+        try:
+            self.shell._last_traceback = None
+            self.shell.InteractiveTB.etype = self.shell.InteractiveTB.value = self.shell.InteractiveTB.tb = None
+            self.shell.reset(new_session=False)
+        except Exception:
+            self.log.debug("variables are left to the interpreter", exc_info=True)
+
     def end_control_thread(self):
         """Let the thread of control messages finish before anything that it needs is gone.
 

@@ -544,11 +544,41 @@ def test_atexit_functions_run_at_shutdown(new_kernel):
     assert (kernel.home / "left").read_text() == "bye"
 
 
-def test_what_a_cell_left_in_an_open_file_is_written_at_shutdown(new_kernel):
+RING = """
+class Ring:
+    def __init__(self): self.me = self; self.file = open('left', 'w'); self.file.write('kept')
+"""
+
+
+@pytest.mark.parametrize("code", [
+    "file = open('left', 'w'); file.write('kept')",
+    RING + "ring = Ring()",
+    RING + "Ring()",                                        # in Out
+    RING + "def fails():\n    ring = Ring()\n    1 / 0\nfails()",
+    "class Last:\n    def __init__(self): self.me = self\n"
+    "    def __del__(self): print('kept', end='', file=open('left', 'w'), flush=True)\nlast = Last()",
+], ids=["variable", "cycle", "result", "error", "del"])
+def test_what_a_cell_left_is_finished_at_shutdown(new_kernel, code):
     kernel = new_kernel()
-    kernel.text("named = open('named', 'w'); print('kept', file=named)")
+    kernel.run(code)
     kernel.shutdown()
-    assert (kernel.home / "named").read_text() == "kept\n"
+    assert (kernel.home / "left").read_text() == "kept"
+    assert kernel.log() == ""
+
+
+def test_what_is_printed_at_the_very_end_holds_up_nothing(new_kernel):
+    kernel = new_kernel()
+    kernel.run("class Last:\n    def __init__(self): self.me = self\n    def __del__(self): print('bye ' * 100_000)\nlast = Last()")
+    kernel.shutdown()
+    assert kernel.process.returncode == 0
+
+
+def test_a_variable_that_cannot_go_does_not_hold_up_the_end(new_kernel):
+    kernel = new_kernel()
+    kernel.run("class Stays:\n    def __del__(self): raise KeyboardInterrupt\nstays = [Stays(), Stays()]\n"
+               "import sys; sys.modules['__main__'].__dict__['odd'] = 1; get_ipython().displayhook = None")
+    kernel.shutdown()
+    assert kernel.process.returncode == 0
 
 
 def test_the_collector_is_on_and_sees_what_the_kernel_is_made_of(kernel):
