@@ -153,6 +153,7 @@ struct zsocket_peer *zsocket_peer_free(struct zsocket_peer *p)
     if (p == NULL)
         return NULL;
     p->guard = zguard_kernel_drop(p->guard);
+    p->flight = flight_drop(p->flight);
     free(p);
     return NULL;
 }
@@ -181,7 +182,9 @@ int zsocket_open(struct zsockets *z, const struct zsocket_options *o, const stru
     if (o->peer == NULL)
         s->own_peer = zsocket_peer_new(NULL, NULL);
     s->peer = o->peer != NULL ? o->peer : s->own_peer;
-    s->flight = flight_new();
+    if (s->peer->flight == NULL)
+        s->peer->flight = flight_new(z->flight);
+    s->flight = flight_new(s->peer->flight);
     s->next = z->sockets.next;
     s->prev = &z->sockets;
     s->next->prev = s->prev->next = s;
@@ -228,7 +231,7 @@ struct zsocket *zsocket_close(struct zsocket *s)
     s->guard = zguard_close(s->guard);
     s->own_peer = zsocket_peer_free(s->own_peer);
     s->peer = NULL;
-    flight_drop(s->flight);
+    s->flight = flight_drop(s->flight);
     zsocket_replace(s, NULL);
     s->closed = 1;
     deferred_add(z->deferred, DEFERRED_WORK, &z->reaper);
@@ -290,6 +293,7 @@ struct zsockets *zsockets_new(struct loop *l, struct deferred *t, struct err *e)
     z->sockets.next = z->sockets.prev = &z->sockets;
     z->dirty.dirty_next = z->dirty.dirty_prev = &z->dirty;
     z->reaper = (struct deferred_node){ .fn = reap, .arg = z };
+    z->flight = flight_new(NULL);
     int rc = make_context(z), notices = rc < 0 ? rc : zguard_notices();
     if (notices < 0) {
         z = zsockets_free(z);
@@ -316,6 +320,7 @@ struct zsockets *zsockets_free(struct zsockets *z)
         free(z->frames[i]);
     if (z->ctx != NULL)
         zmq_ctx_term(z->ctx); /* waits for nothing: linger is 0 everywhere */
+    z->flight = flight_drop(z->flight);
     free(z);
     return NULL;
 }

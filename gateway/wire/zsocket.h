@@ -24,8 +24,10 @@ enum zsocket_type { ZSOCKET_DEALER, ZSOCKET_SUB };
 
 enum {
     ZSOCKET_IDENTITY_MAX = 64,
-    ZSOCKET_IN_FLIGHT_MAX =
-        32 * 1024 * 1024, /* bytes given to ZMQ that the kernel did not take yet */
+    /* Bytes given to ZMQ that the kernel did not take yet: of one socket, and of all sockets of the gateway. Of those a
+     * kernel may have as many as are left free, and a message in any case. */
+    ZSOCKET_IN_FLIGHT_MAX = 32 * 1024 * 1024,
+    ZSOCKET_ALL_IN_FLIGHT_MAX = 512 * 1024 * 1024,
 };
 
 /* A kernel, for the limits of what its sockets hold together (zguard.h). broke(): it did what no

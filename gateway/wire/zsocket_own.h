@@ -16,11 +16,12 @@ enum {
     ZSOCKET_DEPTH_MAX = 2, /* a SUB is drained while a DEALER's message is in hand */
 };
 
-/* Bytes of big frames inside ZMQ. Its own object, because the I/O thread frees
- * frames after the socket is gone. */
+/* Bytes of big messages inside ZMQ: of a socket, in it of its kernel, in that of all. Its own object, because the I/O
+ * thread frees frames after the socket is gone. */
 struct flight {
+    struct flight *in; /* shared; NULL: that of all */
     atomic_size_t bytes;
-    atomic_uint refs; /* the socket and every frame */
+    atomic_uint refs; /* the socket, every message, and every flight in it */
 };
 
 /* What was read of a kernel in one turn of the loop. */
@@ -32,6 +33,7 @@ struct zsocket_turn {
 
 struct zsocket_peer {
     struct zguard_kernel *guard;  /* owned */
+    struct flight *flight;        /* shared; NULL before its first socket */
     zsocket_broke_fn *broke;      /* or NULL */
     void *arg;                    /* borrowed */
     struct zsocket_turn turns[2]; /* by type of socket */
@@ -51,7 +53,7 @@ struct zsocket {
     struct zsocket *dirty_prev, *dirty_next; /* NULL while not dirty */
     struct zsocket *behind;                  /* borrowed */
     uint64_t behind_since_ms;                /* 0: not waiting */
-    struct flight *flight;                   /* shared */
+    struct flight *flight;                   /* shared, in that of the peer */
     int blocked;                             /* writable() is owed */
     int look;                                /* the monitor has to be read */
     int joined, joined_told, gone;           /* what it said */
@@ -67,7 +69,8 @@ struct zsockets {
     struct zsocket sockets; /* ring head */
     struct zsocket dirty;   /* ring head */
     struct deferred_node reaper;
-    uint64_t turn; /* of the loop */
+    uint64_t turn;         /* of the loop */
+    struct flight *flight; /* shared: of all */
     struct loop_timer *blocked_timer, *stall_timer;
     struct loop_poll *notices;
     unsigned blocked;
@@ -84,8 +87,8 @@ void zsocket_unmark(struct zsocket *s);
 void zsocket_end_monitor(struct zsocket *s);
 
 /* ---- zsocket_send.c ---- */
-struct flight *flight_new(void);
-void flight_drop(struct flight *f);
+struct flight *flight_new(struct flight *in);
+struct flight *flight_drop(struct flight *f); /* f may be NULL */
 int zsocket_is_writable(struct zsocket *s);
 void zsocket_set_blocked(struct zsocket *s, int blocked); /* writable() is owed, or not */
 

@@ -8,63 +8,108 @@
 #include "zsocket_own.h"
 
 enum {
-    BIG = 8 * 1024,  /* frames from here on are counted until the kernel took them */
+    BIG = 8 * 1024,  /* messages from here on are counted until the kernel took them */
     BLOCKED_MS = 10, /* ZMQ does not tell when bytes left: looked at again */
 };
 
-struct flight *flight_new(void)
+struct flight *flight_new(struct flight *in)
 {
     struct flight *f = xcalloc(1, sizeof *f);
 
+    f->in = in;
+    if (in != NULL)
+        atomic_fetch_add(&in->refs, 1);
     atomic_init(&f->refs, 1);
     return f;
 }
 
-void flight_drop(struct flight *f)
+struct flight *flight_drop(struct flight *f)
 {
-    if (atomic_fetch_sub(&f->refs, 1) == 1)
+    while (f != NULL && atomic_fetch_sub(&f->refs, 1) == 1) {
+        struct flight *in = f->in;
+
         free(f);
+        f = in;
+    }
+    return NULL;
 }
 
-struct big {
+static void flight_add(struct flight *f, size_t n)
+{
+    atomic_fetch_add(&f->refs, 1);
+    for (; f != NULL; f = f->in)
+        atomic_fetch_add(&f->bytes, n);
+}
+
+static void flight_remove(struct flight *f, size_t n)
+{
+    for (struct flight *i = f; i != NULL; i = i->in)
+        atomic_fetch_sub(&i->bytes, n);
+    flight_drop(f);
+}
+
+/* The kernel may have as much as all together leave free. */
+static int flight_has_room(const struct flight *of_socket)
+{
+    const struct flight *kernel = of_socket->in, *all = kernel->in;
+    size_t own = atomic_load(&kernel->bytes);
+
+    return own == 0 || own + atomic_load(&all->bytes) < ZSOCKET_ALL_IN_FLIGHT_MAX;
+}
+
+/* A frame that tells when it has left. The last one of a message does so for the whole: however its bytes are cut into
+ * frames, they are counted. */
+struct counted {
     struct flight *flight; /* shared */
-    size_t n;
+    size_t n;              /* bytes of the message */
     uint8_t bytes[];
 };
 
 /* Called on ZMQ's I/O thread once the frame was written to the kernel. */
-static void big_sent(void *data, void *hint)
+static void counted_sent(void *data, void *hint)
 {
-    struct big *b = hint;
+    struct counted *c = hint;
 
     (void)data;
-    atomic_fetch_sub(&b->flight->bytes, b->n);
-    flight_drop(b->flight);
-    free(b);
+    flight_remove(c->flight, c->n);
+    free(c);
 }
 
-static int make_frame(struct zsocket *s, struct view v, zmq_msg_t *m)
+static int make_frame(struct view v, zmq_msg_t *m)
 {
-    if (v.n < BIG) {
-        if (zmq_msg_init_size(m, v.n) < 0)
-            return -ENOMEM;
-        if (v.n > 0)
-            memcpy(zmq_msg_data(m), v.p, v.n);
-        return 0;
-    }
-    struct big *b = malloc(sizeof *b + v.n);
-    if (b == NULL)
+    if (zmq_msg_init_size(m, v.n) < 0)
         return -ENOMEM;
-    b->flight = s->flight;
-    b->n = v.n;
-    memcpy(b->bytes, v.p, v.n);
-    if (zmq_msg_init_data(m, b->bytes, v.n, big_sent, b) < 0) {
-        free(b);
-        return -ENOMEM;
-    }
-    atomic_fetch_add(&s->flight->refs, 1);
-    atomic_fetch_add(&s->flight->bytes, v.n);
+    if (v.n > 0)
+        memcpy(zmq_msg_data(m), v.p, v.n);
     return 0;
+}
+
+static int make_counted_frame(struct zsocket *s, struct view v, size_t of_message, zmq_msg_t *m)
+{
+    struct counted *c = malloc(sizeof *c + v.n);
+
+    if (c == NULL)
+        return -ENOMEM;
+    c->flight = s->flight;
+    c->n = of_message;
+    if (v.n > 0)
+        memcpy(c->bytes, v.p, v.n);
+    if (zmq_msg_init_data(m, c->bytes, v.n, counted_sent, c) < 0) {
+        free(c);
+        return -ENOMEM;
+    }
+    flight_add(s->flight, of_message);
+    return 0;
+}
+
+/* What ZMQ takes for it, with the frames themselves: a message may be of nothing but empty ones. */
+static size_t bytes_of(const struct view *frames, size_t count)
+{
+    size_t n = count * sizeof(zmq_msg_t);
+
+    for (size_t i = 0; i < count; i++)
+        n += frames[i].n;
+    return n;
 }
 
 int zsocket_is_stuck(struct zsocket *s)
@@ -99,10 +144,17 @@ void zsocket_set_blocked(struct zsocket *s, int blocked)
         z->blocked_timer = loop_timer_close(z->blocked_timer);
 }
 
-int zsocket_is_writable(struct zsocket *s)
+/* bytes: of the message. A small one needs no room among those of others: an interrupt passes. */
+static int takes(struct zsocket *s, size_t bytes)
 {
     return atomic_load(&s->flight->bytes) < ZSOCKET_IN_FLIGHT_MAX &&
+           (bytes < BIG || flight_has_room(s->flight)) &&
            (zsocket_events(s->zmq) & ZMQ_POLLOUT) != 0;
+}
+
+int zsocket_is_writable(struct zsocket *s)
+{
+    return takes(s, BIG);
 }
 
 static int send_all(struct zsocket *s, zmq_msg_t *msgs, size_t count, struct err *e)
@@ -126,7 +178,8 @@ int zsocket_send(struct zsocket *s, const struct view *frames, size_t count, str
 {
     check(!s->closed && count > 0);
     zsocket_mark(s); /* zmq_send may have eaten the edge that told of input */
-    if (!zsocket_is_writable(s)) {
+    size_t bytes = bytes_of(frames, count);
+    if (!takes(s, bytes)) {
         zsocket_set_blocked(s, 1);
         return err_set(e, EAGAIN, "the kernel does not take messages now");
     }
@@ -134,7 +187,9 @@ int zsocket_send(struct zsocket *s, const struct view *frames, size_t count, str
     size_t made = 0;
     int rc = msgs != NULL ? 0 : -ENOMEM;
     while (rc == 0 && made < count) {
-        rc = make_frame(s, frames[made], &msgs[made]);
+        int last = made + 1 == count;
+        rc = last && bytes >= BIG ? make_counted_frame(s, frames[made], bytes, &msgs[made])
+                                  : make_frame(frames[made], &msgs[made]);
         made += rc == 0;
     }
     rc = rc < 0 ? err_set(e, ENOMEM, "no memory for a message") : send_all(s, msgs, count, e);

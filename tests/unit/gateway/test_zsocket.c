@@ -660,6 +660,95 @@ static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later
     s = zsocket_close(s);
 }
 
+/* Many small frames are as much as a large one, and a frame costs where it is empty, too. */
+static void frames_of_any_size_are_bounded_by_their_bytes(void **state)
+{
+    struct fixture *f = *state;
+    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .path = f->endpoint + strlen("ipc://"),
+                                       .identity = "d" };
+    struct zsocket *s;
+    enum { FRAMES = 4000 };
+    size_t sizes[] = { 8000, 0 };
+    struct view *frames = calloc(FRAMES, sizeof *frames);
+    uint8_t *bytes = calloc(1, sizes[0]);
+
+    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER); /* accepts, and never reads */
+    int hwm = 1;
+    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        size_t each = FRAMES * (sizes[i] + sizeof(zmq_msg_t));
+        unsigned sent = 0;
+        int rc;
+        assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
+        for (unsigned n = 0; n < FRAMES; n++)
+            frames[n] = (struct view){ bytes, sizes[i] };
+        while ((rc = zsocket_send(s, frames, FRAMES, NULL)) == 0)
+            assert_true(++sent < 1000);
+        assert_int_equal(rc, -EAGAIN);
+        /* and what the peer's own buffers take */
+        assert_true(sent <= ZSOCKET_IN_FLIGHT_MAX / each + 1 + (i == 0 ? 2 : 100));
+        s = zsocket_close(s);
+    }
+    free(bytes);
+    free(frames);
+}
+
+/* How many messages of n bytes that nobody reads the sockets of one kernel take. */
+static unsigned fill(struct zsocket **sockets, unsigned count, size_t n)
+{
+    struct view frame = { calloc(1, n), n };
+    unsigned sent = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        while (zsocket_send(sockets[i], &frame, 1, NULL) == 0)
+            sent++;
+    }
+    free((void *)(uintptr_t)frame.p);
+    return sent;
+}
+
+static void one_kernel_leaves_others_room_among_what_waits(void **state)
+{
+    struct fixture *f = *state;
+    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
+    enum { KERNELS = 2, SOCKETS = 16, MIB = 1 << 20, SIZE = 10 * MIB };
+    struct zsocket_peer *peers[KERNELS];
+    struct zsocket *s[KERNELS][SOCKETS];
+    struct view word = VIEW_STR("interrupt");
+    unsigned filled[KERNELS];
+    int hwm = 1;
+
+    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER); /* accepts, and never reads */
+    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+    for (unsigned k = 0; k < KERNELS; k++) {
+        peers[k] = zsocket_peer_new(NULL, NULL);
+        for (unsigned i = 0; i < SOCKETS; i++) {
+            char identity[16];
+            snprintf(identity, sizeof identity, "%u-%u", k, i);
+            const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                               .peer = peers[k],
+                                               .path = f->endpoint + strlen("ipc://"),
+                                               .identity = identity };
+            assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s[k][i], NULL), 0);
+        }
+        filled[k] = fill(s[k], SOCKETS, SIZE);
+    }
+    /* The first one has half of all, the second half of the rest; and what the peer's buffers have taken. */
+    const unsigned half = ZSOCKET_ALL_IN_FLIGHT_MAX / 2 / SIZE;
+    assert_in_range(filled[0], half - 1, half + 1 + SOCKETS);
+    assert_in_range(filled[1], half / 4, half / 2 + 1 + SOCKETS);
+    assert_int_equal(zsocket_send(s[0][SOCKETS - 1], &word, 1, NULL), 0);
+    for (unsigned k = 0; k < KERNELS; k++) {
+        for (unsigned i = 0; i < SOCKETS; i++)
+            s[k][i] = zsocket_close(s[k][i]);
+        peers[k] = zsocket_peer_free(peers[k]);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -678,6 +767,8 @@ int main(void)
         TEST(a_peer_of_an_old_zmtp_never_joins),
         TEST(what_was_published_before_a_reply_is_read_before_it),
         TEST(iopub_has_its_own_turn_when_a_reply_waits_for_it),
+        TEST(one_kernel_leaves_others_room_among_what_waits),
+        TEST(frames_of_any_size_are_bounded_by_their_bytes),
         TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
     };
 
