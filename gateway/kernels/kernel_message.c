@@ -436,7 +436,7 @@ void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
 
 int kernel_may_query(struct seat *s)
 {
-    return queries_room(s->kernel->queries, s->number);
+    return queries_room(s->kernel->queries, s->number, jmsg_limits_default.header);
 }
 
 static void note_shutdown(struct kernel *k, const struct jmsg *m)

@@ -2,33 +2,90 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "err.h"
 
-enum { BUCKETS = 256, SUBSHELLS_MAX = 64 };
+enum { BUCKETS = 4096, SEAT_BUCKETS = 256, SUBSHELLS_MAX = 64 };
+
+/* What one seat has of them. */
+struct share {
+    struct share *next; /* same bucket */
+    uint64_t seat;
+    unsigned count;
+    size_t bytes; /* of headers */
+    struct query *oldest, *newest;
+};
 
 struct queries {
     struct query all; /* ring head */
     struct query *buckets[BUCKETS];
+    struct share *shares[SEAT_BUCKETS];
     uint64_t next_number, forgotten;
+    uint32_t seed;
     unsigned runs;
 };
 
-static unsigned bucket_of(const char *id)
+/* FNV-1a. Clients choose the ids, and a long chain would hold up everybody: they do not know where it begins. */
+static unsigned bucket_of(const struct queries *q, const char *id)
 {
-    uint32_t h =
-        2166136261u; /* FNV-1a: ids are chosen by clients of one principal, a chain hurts only them */
+    uint32_t h = q->seed;
 
     for (; *id != '\0'; id++)
         h = (h ^ (uint8_t)*id) * 16777619u;
-    return h % BUCKETS;
+    return (h ^ h >> 16) % BUCKETS;
 }
+
+/* ---- shares ---- */
+
+static struct share **share_at(const struct queries *q, uint64_t seat)
+{
+    struct share **at = (struct share **)(uintptr_t)&q->shares[seat % SEAT_BUCKETS];
+
+    while (*at != NULL && (*at)->seat != seat)
+        at = &(*at)->next;
+    return at;
+}
+
+static void share_add(struct queries *q, struct query *r)
+{
+    struct share **at = share_at(q, r->seat), *s = *at;
+
+    if (s == NULL) {
+        s = *at = xcalloc(1, sizeof *s);
+        s->seat = r->seat;
+    }
+    s->count++;
+    s->bytes += r->header.n;
+    r->seat_prev = s->newest;
+    r->seat_next = NULL;
+    *(s->newest != NULL ? &s->newest->seat_next : &s->oldest) = r;
+    s->newest = r;
+}
+
+static void share_remove(struct queries *q, struct query *r)
+{
+    struct share **at = share_at(q, r->seat), *s = *at;
+
+    s->count--;
+    s->bytes -= r->header.n;
+    *(r->seat_prev != NULL ? &r->seat_prev->seat_next : &s->oldest) = r->seat_next;
+    *(r->seat_next != NULL ? &r->seat_next->seat_prev : &s->newest) = r->seat_prev;
+    if (s->count == 0) {
+        *at = s->next;
+        free(s);
+    }
+}
+
+/* ---- all ---- */
 
 struct queries *queries_new(void)
 {
     struct queries *q = xcalloc(1, sizeof *q);
 
     q->all.prev = q->all.next = &q->all;
+    if (getrandom(&q->seed, sizeof q->seed, 0) != (ssize_t)sizeof q->seed)
+        q->seed = 2166136261u;
     return q;
 }
 
@@ -47,26 +104,50 @@ void queries_clear(struct queries *q)
         queries_remove(q, q->all.next);
 }
 
-static struct query *oldest_forgettable(const struct queries *q, uint64_t seat)
+static int is_forgettable(const struct query *r)
 {
-    for (struct query *r = queries_first(q); r != NULL; r = queries_next(q, r)) {
-        if (r->seat == seat && (!r->is_run || run_ended(&r->run)))
-            return r;
-    }
-    return NULL;
+    return !r->is_run || run_ended(&r->run);
 }
 
-int queries_room(const struct queries *q, uint64_t seat)
+static int share_is_full(const struct share *s, size_t header)
 {
-    return queries_count(q, seat) < QUERIES_SEAT_MAX || oldest_forgettable(q, seat) != NULL;
+    return s != NULL && (s->count >= QUERIES_SEAT_MAX ||
+                         (s->count > 0 && s->bytes + header > QUERIES_SEAT_BYTES));
+}
+
+static struct query *oldest_forgettable(const struct share *s)
+{
+    struct query *r = s->oldest;
+
+    while (r != NULL && !is_forgettable(r))
+        r = r->seat_next;
+    return r;
+}
+
+int queries_room(const struct queries *q, uint64_t seat, size_t header)
+{
+    const struct share *s = *share_at(q, seat);
+
+    if (!share_is_full(s, header))
+        return 1;
+    unsigned count = s->count;
+    size_t bytes = s->bytes;
+    for (const struct query *r = s->oldest; r != NULL; r = r->seat_next) {
+        if (!is_forgettable(r))
+            continue;
+        bytes -= r->header.n;
+        if (--count < QUERIES_SEAT_MAX && (count == 0 || bytes + header <= QUERIES_SEAT_BYTES))
+            return 1;
+    }
+    return 0;
 }
 
 struct query *queries_add(struct queries *q, const struct query *what)
 {
-    if (queries_count(q, what->seat) >= QUERIES_SEAT_MAX) {
-        struct query *old = oldest_forgettable(q, what->seat);
-        if (old == NULL)
-            return NULL;
+    if (!queries_room(q, what->seat, what->header.n))
+        return NULL;
+    for (struct share *s; share_is_full(s = *share_at(q, what->seat), what->header.n);) {
+        struct query *old = oldest_forgettable(s);
         q->forgotten += old->channel == JMSG_SHELL && !old->idle;
         queries_remove(q, old);
     }
@@ -79,8 +160,9 @@ struct query *queries_add(struct queries *q, const struct query *what)
     r->prev = q->all.prev;
     r->next = &q->all;
     r->prev->next = r->next->prev = r;
+    share_add(q, r);
     /* At the end of its chain: matches are made oldest first. */
-    struct query **at = &q->buckets[bucket_of(r->id)];
+    struct query **at = &q->buckets[bucket_of(q, r->id)];
     while (*at != NULL)
         at = &(*at)->chain;
     r->chain = NULL;
@@ -95,8 +177,9 @@ uint64_t queries_forgotten(const struct queries *q)
 
 void queries_remove(struct queries *q, struct query *r)
 {
-    struct query **at = &q->buckets[bucket_of(r->id)];
+    struct query **at = &q->buckets[bucket_of(q, r->id)];
 
+    share_remove(q, r);
     while (*at != r)
         at = &(*at)->chain;
     *at = r->chain;
@@ -144,7 +227,7 @@ struct query *queries_match_reply(struct queries *q, uint64_t seat, enum jmsg_ch
     struct query *any = NULL;
 
     *ret_second = 0;
-    for (struct query *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
+    for (struct query *r = q->buckets[bucket_of(q, id)]; r != NULL; r = r->chain) {
         if (r->seat != seat || r->channel != channel || strcmp(r->id, id) != 0)
             continue;
         if (!r->replied)
@@ -158,7 +241,7 @@ struct query *queries_match_reply(struct queries *q, uint64_t seat, enum jmsg_ch
 
 struct query *queries_match_status(struct queries *q, const char *id, const char *session)
 {
-    for (struct query *r = q->buckets[bucket_of(id)]; r != NULL; r = r->chain) {
+    for (struct query *r = q->buckets[bucket_of(q, id)]; r != NULL; r = r->chain) {
         if (!r->idle && strcmp(r->id, id) == 0 && strcmp(r->session, session) == 0)
             return r;
     }
@@ -177,11 +260,9 @@ struct query *queries_next(const struct queries *q, const struct query *r)
 
 unsigned queries_count(const struct queries *q, uint64_t seat)
 {
-    unsigned n = 0;
+    const struct share *s = *share_at(q, seat);
 
-    for (struct query *r = q->all.next; r != &q->all; r = r->next)
-        n += r->seat == seat;
-    return n;
+    return s != NULL ? s->count : 0;
 }
 
 unsigned queries_runs(const struct queries *q)

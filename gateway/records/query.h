@@ -20,14 +20,17 @@ enum {
     QUERY_ID_MAX = 128,
     QUERY_TYPE_MAX = 64,
     QUERIES_SEAT_MAX = 1024, /* unfinished ones of one seat */
+    QUERIES_SEAT_BYTES =
+        1024 * 1024, /* of their headers, which a client may make as long as it likes */
 };
 
 enum query_short { SHORT_MEMORY, SHORT_TASKS, SHORT_DISK, SHORT_FILES, SHORT_OUTPUT };
 
 struct query {
-    struct query *prev, *next; /* of all, in the order they were sent */
-    struct query *chain;       /* same hash */
-    uint64_t number;           /* rises; never used twice */
+    struct query *prev, *next;           /* of all, in the order they were sent */
+    struct query *chain;                 /* same hash */
+    struct query *seat_prev, *seat_next; /* of the same seat, in that order */
+    uint64_t number;                     /* rises; never used twice */
     uint64_t seat;
     enum jmsg_channel channel;
     char id[QUERY_ID_MAX];      /* msg_id, decoded; "" when it has none that fits */
@@ -74,10 +77,10 @@ void queries_clear(struct queries *q); /* all of them; numbers go on rising */
 
 /* Adds a copy of what is filled in (channel, seat, id, session, type, subshell,
  * allow_stdin, is_run, origin, header, which is copied). NULL when the seat has too
- * many unfinished runs. Of a seat with too many others the oldest is forgotten. */
+ * many unfinished runs, or too much of them. Of a seat with too many others the oldest are forgotten. */
 struct query *queries_add(struct queries *q, const struct query *what);
-/* 1 when queries_add() has room for one more of that seat. */
-int queries_room(const struct queries *q, uint64_t seat);
+/* 1 when queries_add() has room for one more of that seat, with a header of so many bytes. */
+int queries_room(const struct queries *q, uint64_t seat, size_t header);
 /* How many that the kernel may not have read yet were forgotten so, ever. */
 uint64_t queries_forgotten(const struct queries *q);
 /* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run

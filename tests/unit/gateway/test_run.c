@@ -406,16 +406,16 @@ static void a_seat_with_too_many_open_runs_has_to_wait(void **state)
     (void)state;
     for (unsigned i = 0; i < QUERIES_SEAT_MAX; i++) {
         snprintf(id, sizeof id, "%u", i);
-        assert_true(queries_room(q, 1));
+        assert_true(queries_room(q, 1, 2));
         assert_non_null(add(q, 1, id, "execute_request"));
     }
-    assert_false(queries_room(q, 1));
+    assert_false(queries_room(q, 1, 2));
     assert_null(add(q, 1, "more", "execute_request"));
-    assert_true(queries_room(q, 2));
+    assert_true(queries_room(q, 2, 2));
     struct query *r = queries_first(q);
     run_end(&r->run, RUN_LOST);
     queries_settle(q, r);
-    assert_true(queries_room(q, 1));
+    assert_true(queries_room(q, 1, 2));
     assert_non_null(add(q, 1, "more", "execute_request"));
     assert_int_equal(queries_runs(q), QUERIES_SEAT_MAX);
     q = queries_free(q);
@@ -433,6 +433,82 @@ static void requests_that_nobody_answers_are_forgotten_oldest_first(void **state
     }
     assert_int_equal(queries_count(q, 1), QUERIES_SEAT_MAX);
     assert_string_equal(queries_first(q)->id, "2048");
+    q = queries_free(q);
+}
+
+static struct query *add_long(struct queries *q, uint64_t seat, const char *type, size_t header)
+{
+    uint8_t *bytes = calloc(1, header);
+    struct query what = { .seat = seat, .channel = JMSG_SHELL, .header = { bytes, header } };
+
+    snprintf(what.type, sizeof what.type, "%s", type);
+    what.is_run = strcmp(type, "execute_request") == 0;
+    struct query *r = queries_add(q, &what);
+    free(bytes);
+    return r;
+}
+
+static void long_headers_are_forgotten_by_their_bytes(void **state)
+{
+    struct queries *q = queries_new();
+    enum { HEADER = 60000, MOST = QUERIES_SEAT_BYTES / HEADER };
+
+    (void)state;
+    for (unsigned i = 0; i < 3 * MOST; i++)
+        assert_non_null(add_long(q, 1, "complete_request", HEADER));
+    assert_int_equal(queries_count(q, 1), MOST);
+    assert_int_equal(queries_first(q)->number, 2 * MOST + 1);
+    assert_non_null(add_long(q, 2, "complete_request", HEADER));
+    assert_int_equal(queries_count(q, 1), MOST);
+    /* One that is more than all that may be kept is taken alone. */
+    assert_non_null(add_long(q, 3, "complete_request", QUERIES_SEAT_BYTES + 1));
+    assert_int_equal(queries_count(q, 3), 1);
+    q = queries_free(q);
+}
+
+static void runs_with_long_headers_have_to_wait_and_none_is_forgotten(void **state)
+{
+    struct queries *q = queries_new();
+    enum { HEADER = 60000, MOST = QUERIES_SEAT_BYTES / HEADER };
+
+    (void)state;
+    for (unsigned i = 0; i < MOST; i++) {
+        assert_true(queries_room(q, 1, HEADER));
+        assert_non_null(add_long(q, 1, "execute_request", HEADER));
+    }
+    assert_false(queries_room(q, 1, HEADER));
+    assert_null(add_long(q, 1, "execute_request", HEADER));
+    assert_null(add_long(q, 1, "complete_request", HEADER));
+    assert_int_equal(queries_count(q, 1), MOST);
+    assert_int_equal(queries_runs(q), MOST);
+    run_end(&queries_first(q)->run, RUN_LOST);
+    assert_true(queries_room(q, 1, HEADER)); /* what has ended gives way */
+    assert_non_null(add_long(q, 1, "execute_request", HEADER));
+    q = queries_free(q);
+}
+
+/* By removing in any order: the order of what is left stays. */
+static void each_seat_has_its_own_in_their_order(void **state)
+{
+    struct queries *q = queries_new();
+    struct query *r[6];
+
+    (void)state;
+    for (unsigned i = 0; i < 6; i++)
+        r[i] =
+            add(q, 1 + (i % 2) * 256, "same", "kernel_info_request"); /* two seats of one bucket */
+    queries_remove(q, r[2]);
+    queries_remove(q, r[4]);
+    assert_int_equal(queries_count(q, 1), 1);
+    assert_int_equal(queries_count(q, 257), 3);
+    queries_remove(q, r[0]);
+    assert_int_equal(queries_count(q, 1), 0);
+    assert_non_null(add(q, 1, "again", "kernel_info_request"));
+    assert_int_equal(queries_count(q, 1), 1);
+    queries_remove(q, r[5]);
+    queries_remove(q, r[1]);
+    assert_ptr_equal(queries_first(q), r[3]);
+    assert_int_equal(queries_count(q, 257), 1);
     q = queries_free(q);
 }
 
@@ -505,6 +581,9 @@ int main(void)
         cmocka_unit_test(more_subshells_than_there_are_places_cost_only_themselves),
         cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
         cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
+        cmocka_unit_test(long_headers_are_forgotten_by_their_bytes),
+        cmocka_unit_test(runs_with_long_headers_have_to_wait_and_none_is_forgotten),
+        cmocka_unit_test(each_seat_has_its_own_in_their_order),
         cmocka_unit_test(an_interrupt_is_meant_for_what_runs_not_for_what_waits_behind_it),
     };
 
