@@ -8,7 +8,10 @@
 jupyter_server's GatewayKernelManager. The token may be in HOLDCELL_TOKEN instead.
 The packages of tests/requirements/client.txt have to be there.
 
-Writes DIR/NAME.ipynb (executed), DIR/NAME.html and DIR/NAME-1.png, ...
+Writes DIR/NAME.ipynb (executed), DIR/NAME.html and DIR/NAME-1.png, ..., as far as it came.
+
+Exit status: 0 when it ran to its end; 1 when it did not, by its own doing: a cell failed, its kernel died, a cell took
+too long, the notebook or its data cannot be read; 2 when the server did not run it; 130 when you interrupted it.
 
 The upload cell. A session starts with an empty home. A notebook names the files that
 it reads in its metadata ({"holdcell": {"data": ["file.csv"]}}, files of the folder
@@ -17,11 +20,13 @@ part of the result.
 """
 
 import argparse
+import asyncio
 import base64
 import functools
 import os
 import pathlib
 import re
+import signal
 import sys
 import time
 import zlib
@@ -69,23 +74,77 @@ def join_streams(outputs):
     return joined
 
 
+class CellFailed(Exception):
+    """Why a cell did not end well, in one line."""
+
+
 class Progress:
-    """One line per code cell."""
+    """One line per code cell; the upload cell is none of them."""
 
     def __init__(self, total):
         self.total = total
         self.number = 0
+        self.cell = None        # that runs
 
-    def done(self, source, seconds, outputs):
+    def begins(self, cell):
         self.number += 1
+        self.cell = cell
+        self.began = time.monotonic()
+
+    def name(self):
+        return f"cell {self.number}" if self.number else "the upload cell"
+
+    def done(self):
+        seconds, source = time.monotonic() - self.began, self.cell.source
         kinds = []
-        for output in outputs:
+        for output in self.cell.outputs:
             data = output.get("data", {})
             kinds.append("picture" if "image/png" in data else "table" if "text/html" in data else
                          {"stream": "text", "error": "error"}.get(output["output_type"], "value"))
         said = ", ".join(dict.fromkeys(kinds)) or "nothing"
         first = source.strip().splitlines()[0][:44] if source.strip() else ""
         print(f"      cell {self.number:2d}/{self.total}  {seconds:5.1f} s  {first:44s}  {said}", flush=True)
+        self.cell = None
+
+
+def judge(reply, cell=None):
+    """Raises CellFailed when the reply says that the cell did not end well; tagged `raises-exception` it may raise.
+
+    Not all that ends a cell leaves an error among its outputs: the server replies itself for a kernel that died, or that
+    did not reply, and marks that as `synthetic`. No tag of a cell allows those."""
+    content = reply["content"]
+    status, name, said = content.get("status"), content.get("ename", ""), content.get("evalue", "")
+    synthetic = reply.get("metadata", {}).get("holdcell", {}).get("synthetic", False)
+    if status == "ok" or (status == "error" and not synthetic and cell is not None and may_fail(cell)):
+        return
+    if status != "error":
+        raise CellFailed(f"it was not run to its end, the kernel's reply has status {status!r}")
+    raise CellFailed(said if synthetic and said and name != "KeyboardInterrupt" else
+                     ": ".join(filter(None, (name, said))) or "the kernel's reply has status 'error' and no name for it")
+
+
+def too_long(args):
+    return CellFailed(f"it did not end within {args.timeout:g} s (--timeout)")
+
+
+def execute(kernel, source, args, outputs, said=lambda count: None, **options):
+    """JupyterKernelClient.execute(), with the whole reply, and with the outputs of a cell that gets none."""
+    from jupyter_kernel_client.client import output_hook
+
+    def heard(message):
+        if message["header"]["msg_type"] == "execute_input":
+            said(message["content"].get("execution_count"))
+        output_hook(outputs, message)
+
+    try:
+        return kernel.execute_interactive(source, timeout=args.timeout, output_hook=heard, allow_stdin=False, **options)
+    except TimeoutError:
+        if not kernel.is_alive():       # raises when nobody answers: then it is not the cell's doing
+            raise CellFailed("its kernel is gone from the server") from None
+        raise too_long(args) from None
+    finally:
+        for output in outputs:
+            output.pop("transient", None)
 
 
 def run_with_kernel_client(notebook, upload, args, progress):
@@ -93,29 +152,39 @@ def run_with_kernel_client(notebook, upload, args, progress):
 
     with JupyterKernelClient(server_url=args.url, token=args.token) as kernel:
         if upload:
-            reply = kernel.execute(upload, store_history=False, timeout=args.timeout)
-            if reply["status"] != "ok":
-                raise SystemExit(f"the upload cell failed: {reply}")
+            judge(execute(kernel, upload, args, [], store_history=False))
         for cell in notebook.cells:
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
-            began = time.monotonic()
-            reply = kernel.execute(cell.source, timeout=args.timeout)
-            outputs = join_streams(reply["outputs"])
-            cell.outputs = [nbformat.from_dict(output) for output in outputs]
-            cell.execution_count = reply["execution_count"]
-            progress.done(cell.source, time.monotonic() - began, outputs)
-            if reply["status"] != "ok" and not may_fail(cell):
-                return False
-    return True
+            progress.begins(cell)
+            outputs = []
+            try:
+                reply = execute(kernel, cell.source, args, outputs, functools.partial(cell.__setitem__, "execution_count"))
+            finally:
+                cell.outputs = [nbformat.from_dict(output) for output in join_streams(outputs)]
+                progress.done()
+            judge(reply, cell)
 
 
-def run_with_nbclient(notebook, upload, args, progress):
+def gateway_manager(args):
+    """jupyter_server's class for kernels of a server, with the address, and with what it lacks."""
     import websocket
     from jupyter_server.gateway.gateway_client import GatewayClient
     from jupyter_server.gateway.managers import GatewayKernelManager
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
+    from tornado.web import HTTPError
+
+    class Manager(GatewayKernelManager):
+        async def _async_is_alive(self):
+            # What it inherits asks for a process of this machine: an AssertionError in place of a time-out.
+            return await self.is_alive()
+
+        async def is_alive(self):
+            try:
+                return await super().is_alive()
+            except HTTPError as error:
+                if error.status_code < 500:
+                    raise
+                return False        # of a server that is gone; else nbclient's clearing up fails, and hides why
 
     GatewayClient.instance().url = args.url
     if args.token:
@@ -123,25 +192,55 @@ def run_with_nbclient(notebook, upload, args, progress):
         # Its WebSocket would carry no token.
         websocket.create_connection = functools.partial(websocket.create_connection,
                                                         header=[f"Authorization: token {args.token}"])
+    return Manager
+
+
+class Interrupt:
+    """Ctrl-C while nbclient runs: its own handler takes the kernel from under the cell, and what follows is any error."""
+
+    def __init__(self):
+        self.came = False
+
+    def listen(self, notebook):
+        task = asyncio.current_task()
+
+        def come():
+            self.came = True
+            task.cancel()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, come)
+
+
+def run_with_nbclient(notebook, upload, args, progress):
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellTimeoutError
+
     if upload:
         notebook.cells.insert(0, nbformat.v4.new_code_cell(upload))
-    began = {}
+    interrupt = Interrupt()
 
     def started(cell, cell_index):
-        began[cell_index] = time.monotonic()
+        if not upload or cell_index > 0:
+            progress.begins(cell)
 
     def executed(cell, cell_index, execute_reply):
-        if not (upload and cell_index == 0):
-            progress.done(cell.source, time.monotonic() - began[cell_index], cell.outputs)
+        if progress.cell:
+            progress.done()
+        judge(execute_reply, cell)
 
-    client = NotebookClient(notebook, timeout=args.timeout, kernel_manager_class=GatewayKernelManager,
-                            on_cell_execute=started, on_cell_executed=executed, coalesce_streams=True)
+    client = NotebookClient(notebook, timeout=args.timeout, kernel_manager_class=gateway_manager(args),
+                            on_notebook_start=interrupt.listen, on_cell_execute=started, on_cell_executed=executed,
+                            coalesce_streams=True)
     try:
         client.execute()
-        return True
-    except CellExecutionError:
-        return False
+    except CellTimeoutError:
+        raise too_long(args) from None
+    except (Exception, asyncio.CancelledError):
+        if interrupt.came:
+            raise KeyboardInterrupt from None
+        raise
     finally:
+        if progress.cell:
+            progress.done()
         if upload:
             notebook.cells.pop(0)
         for cell in notebook.cells:
@@ -189,6 +288,8 @@ def relative(path):
 def explained(error):
     """One line, and what to do about it where that is known."""
     text = str(error) or type(error).__name__
+    if text in ("Response router had finished", "Kernel died"):
+        return "the connection to its kernel was lost"
     if "401" in text:
         return text + "\n(a token is needed: --token or HOLDCELL_TOKEN)"
     if "Connection refused" in text or "Max retries" in text:
@@ -208,43 +309,65 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def main(argv=None):
-    args = parse(argv)
+def read_notebook(path):
+    """The notebook, without the outputs of an earlier run: what is written is what this one came to."""
     try:
-        notebook = nbformat.read(args.notebook, as_version=4)
-    except (OSError, nbformat.reader.NotJSONError) as error:
-        raise SystemExit(f"Error: {args.notebook} cannot be read: {error}") from None
-    name = args.notebook.stem
-    upload = upload_cell(notebook, args.notebook.resolve().parent)
-    code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
-    run = run_with_kernel_client if args.client == "kernel" else run_with_nbclient
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except (OSError, ValueError, nbformat.ValidationError) as error:
+        raise SystemExit(f"Error: {path} cannot be read: {str(error).strip().splitlines()[0]}") from None
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def run(notebook, upload, args, progress):
+    """Exit status, and why it is not 0."""
+    client = run_with_kernel_client if args.client == "kernel" else run_with_nbclient
     try:
-        ok = run(notebook, upload, args, Progress(code_cells))
+        client(notebook, upload, args, progress)
+        return 0, None
+    except CellFailed as failure:
+        return 1, f"{args.notebook}, {progress.name()}: {failure}"
+    except KeyboardInterrupt:
+        return 130, f"{args.notebook} was interrupted" + (f" in {progress.name()}" if progress.number else "")
     except Exception as error:
         # Three client libraries, each with errors of its own; HOLDCELL_DEBUG=1 shows where it was.
         if os.environ.get("HOLDCELL_DEBUG"):
             raise
-        print(f"Error: {args.url} did not run the notebook: {explained(error)}", file=sys.stderr)
-        return 2
+        end = f" to its end, it came to {progress.name()}" if progress.number else ""
+        return 2, f"{args.url} did not run the notebook{end}: {explained(error)}"
 
-    nbformat.validate(notebook)
-    args.out.mkdir(parents=True, exist_ok=True)
-    for old in args.out.glob(f"{name}-*.png"):
+
+def write_results(notebook, out, name):
+    out.mkdir(parents=True, exist_ok=True)
+    for old in out.glob(f"{name}-*.png"):
         old.unlink()
-    executed = args.out / f"{name}.ipynb"
+    executed = out / f"{name}.ipynb"
     nbformat.write(notebook, executed)
-    page = write_page(notebook, args.out, name)
-    pictures = write_pictures(notebook, args.out, name)
-
+    page = write_page(notebook, out, name)
+    pictures = write_pictures(notebook, out, name)
     print(f"\n      notebook  {relative(executed)}")
     print(f"      page      {relative(page)}")
     print(f"      pictures  {', '.join(relative(p) for p in pictures) or 'none'}\n")
     for line in summary(notebook):
         print(f"      {line}")
-    if not ok:
-        failed = next(o for c in notebook.cells for o in c.get("outputs", []) if o["output_type"] == "error")
-        print(f"\nError: a cell failed: {failed['ename']}: {failed['evalue']}", file=sys.stderr)
-    return 0 if ok else 1
+
+
+def main(argv=None):
+    args = parse(argv)
+    notebook = read_notebook(args.notebook)
+    upload = upload_cell(notebook, args.notebook.resolve().parent)
+    code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
+    progress = Progress(code_cells)
+    status, why = run(notebook, upload, args, progress)
+    if status == 0 or progress.number:
+        nbformat.validate(notebook)
+        write_results(notebook, args.out, args.notebook.stem)
+    if why:
+        print(f"\nError: {why}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import base64
 import json
 import pathlib
+import random
+import signal
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ import nbformat
 import pytest
 
 import look_at_executed
-from server import Server
+from server import SLOW, Server, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
@@ -30,12 +32,32 @@ def without_token():
     server.close()
 
 
-def run(server, name, client, out, notebook=None):
-    words = [sys.executable, ROOT / "notebooks/run_notebook.py", notebook or ROOT / f"notebooks/{name}.ipynb", "--url",
-             f"http://127.0.0.1:{server.port}", "--out", out, "--client", client]
-    if server.token:
-        words += ["--token", server.token]
-    return subprocess.run(words, capture_output=True, text=True, timeout=600)
+def words(server, client, out, notebook, *options):
+    said = [sys.executable, ROOT / "notebooks/run_notebook.py", notebook, "--url", f"http://127.0.0.1:{server.port}",
+            "--out", out, "--client", client, *options]
+    return said + ["--token", server.token] if server.token else said
+
+
+def run(server, name, client, out, notebook=None, *options):
+    said = words(server, client, out, notebook or ROOT / f"notebooks/{name}.ipynb", *options)
+    return subprocess.run(said, capture_output=True, text=True, timeout=600)
+
+
+def write(path, *cells, **metadata):
+    """A notebook of code cells, each with the output of an earlier run."""
+    notebook = nbformat.v4.new_notebook(metadata=metadata)
+    for source in cells:
+        tags = {"tags": ["raises-exception"]} if source.startswith("# may fail") else {}
+        stale = nbformat.v4.new_output("stream", name="stdout", text="of an earlier run")
+        notebook.cells.append(nbformat.v4.new_code_cell(source, metadata=tags, outputs=[stale], execution_count=77))
+    nbformat.write(notebook, path)
+    return path
+
+
+def printed(path):
+    """What each cell printed, notices of the server aside."""
+    cells = nbformat.read(path, as_version=4).cells
+    return ["".join(o.get("text", "") for o in c.outputs if o.get("name") == "stdout") for c in cells]
 
 
 def outputs(notebook, kind):
@@ -88,7 +110,7 @@ def test_a_failing_cell_is_reported_and_kept(request, tmp_path, client):
     nbformat.write(notebook, tmp_path / "broken.ipynb")
     done = run(server, "broken", client, tmp_path / "out", tmp_path / "broken.ipynb")
     assert done.returncode == 1
-    assert "ZeroDivisionError" in done.stderr
+    assert done.stderr == f"\nError: {tmp_path / 'broken.ipynb'}, cell 2: ZeroDivisionError: division by zero\n"
     assert "never" not in (tmp_path / "out/broken.ipynb").read_text().replace("print('never')", "")
 
 
@@ -129,3 +151,123 @@ def test_what_goes_wrong_is_said_without_a_traceback(with_token, tmp_path, clien
     got = run(Wrong, "weather", client, tmp_path, ROOT / "notebooks" / wrong.get("notebook", "weather.ipynb"))
     assert got.returncode != 0
     assert said in got.stderr and "Traceback" not in got.stderr
+
+
+ABORTS = """k = get_ipython().kernel
+async def aborted(*a, **b): return {"status": "aborted", "execution_count": 5}
+k.do_execute = aborted; """
+SILENT = """send = get_ipython().kernel.session.send
+def silent(stream, what, *a, **b):
+    return None if what in ("execute_reply", "error") else send(stream, what, *a, **b)
+get_ipython().kernel.session.send = silent
+"""
+DIES = "import os; os._exit(3)"
+DIED = "the kernel died: exited with code 3"
+WAYS = {
+    "its kernel dies": ("", DIES, DIED),
+    "it takes too long": ("", "print('began', flush=True); import time; time.sleep(600)", "it did not end within 10 s (--timeout)"),
+    "it is aborted": (ABORTS, "print('it')", "it was not run to its end, the kernel's reply has status 'aborted'"),
+    "nobody replies": ("", SILENT, "the kernel ended the cell without a reply"),
+    "its kernel dies where it may raise": ("", "# may fail\n" + DIES, DIED),
+}
+
+
+@pytest.mark.parametrize("client, way", [
+    pytest.param(client, way, marks=() if way == "its kernel dies" or (client, way) == ("nbclient", "it takes too long")
+                 else pytest.mark.full) for client in ("kernel", "nbclient") for way in WAYS])
+def test_a_cell_that_ends_without_an_error_among_its_outputs_is_told_in_one_line(with_token, tmp_path, client, way):
+    before, cell, why = WAYS[way]
+    source = write(tmp_path / "ends.ipynb", before + "print(6 * 7)", cell, "print('never')")
+    done = run(with_token, "ends", client, tmp_path / "out", source, "--timeout", "10" if "long" in way else "100")
+    assert (done.returncode, done.stderr) == (1, f"\nError: {source}, cell 2: {why}\n")
+    assert printed(tmp_path / "out/ends.ipynb") == ["42\n", "began\n" if "long" in way else "", ""]
+    assert (tmp_path / "out/ends.html").exists()
+    assert "cell  2/3" in done.stdout and "cell  3/3" not in done.stdout
+    assert with_token.request("GET", "/api/kernels").json() == [], "its kernel is left"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_cell_that_may_raise_may(with_token, tmp_path, client):
+    source = write(tmp_path / "may.ipynb", "# may fail\n1 / 0", "print(6 * 7)")
+    done = run(with_token, "may", client, tmp_path / "out", source)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert printed(tmp_path / "out/may.ipynb") == ["", "42\n"]
+
+
+def during(server, tmp_path, client, cell, act, *options):
+    """Runs a notebook, and act(process, kernel's id) while its second cell runs."""
+    source = write(tmp_path / "long.ipynb", "print(6 * 7)", cell + "print('began', flush=True); import time; time.sleep(600)")
+    process = subprocess.Popen(words(server, client, tmp_path / "out", source, *options), text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               # a shell's child in the background would not hear it
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    try:
+        assert "cell  1/2" in process.stdout.readline()
+        kernel = wait_for(lambda: next((k for k in server.request("GET", "/api/kernels").json()
+                                        if k["execution_state"] == "busy"), None))
+        act(process, kernel["id"])
+        out, err = process.communicate(timeout=120 * SLOW)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert "Traceback" not in err and err.count("Error: ") == 1, err
+    assert printed(tmp_path / "out/long.ipynb")[0] == "42\n"
+    return process.returncode, err.strip()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_an_interrupt_by_somebody_else_is_told(with_token, tmp_path, client):
+    def interrupt(process, kernel):
+        assert with_token.interrupt(kernel) == 204
+    status, said = during(with_token, tmp_path, client, SILENT, interrupt)
+    assert status == 1 and said.startswith(f"Error: {tmp_path / 'long.ipynb'}, cell 2: KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=pytest.mark.full)])
+def test_ctrl_c_ends_it_with_what_there_is(with_token, tmp_path, client):
+    status, said = during(with_token, tmp_path, client, "", lambda process, kernel: process.send_signal(signal.SIGINT))
+    assert (status, said) == (130, f"Error: {tmp_path / 'long.ipynb'} was interrupted in cell 2")
+    assert with_token.request("GET", "/api/kernels").json() == [], "its kernel is left"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_server_that_goes_in_the_middle_is_told_as_the_server_s(tmp_path, client):
+    server = Server().start()
+    try:
+        status, said = during(server, tmp_path, client, "", lambda process, kernel: server.stop(), "--timeout", "20")
+    finally:
+        server.close()
+    assert status == 2 and said.startswith(f"Error: http://127.0.0.1:{server.port} did not run the notebook to its end, "
+                                           "it came to cell 2: ")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_kernel_that_the_server_s_limit_took_along_is_told(tmp_path, client):
+    server = Server("--cell-timeout", "3").start()
+    try:
+        deaf = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        source = write(tmp_path / "deaf.ipynb", "print(6 * 7)", deaf + "import time; time.sleep(600)")
+        done = run(server, "deaf", client, tmp_path / "out", source)
+    finally:
+        server.close()
+    assert done.returncode == 1 and done.stderr.startswith(f"\nError: {source}, cell 2: ") and "Traceback" not in done.stderr
+    assert printed(tmp_path / "out/deaf.ipynb") == ["42\n", ""]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_an_upload_cell_that_fails_is_told(tmp_path, client):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/big.bin").write_bytes(random.Random(1).randbytes(3 << 20))
+    source = write(tmp_path / "up.ipynb", "print(6 * 7)", holdcell={"data": ["big.bin"]})
+    server = Server("--disk-mb", "1").start()
+    try:
+        done = run(server, "up", client, tmp_path / "out", source)
+    finally:
+        server.close()
+    assert done.returncode == 1 and done.stderr.startswith(f"\nError: {source}, the upload cell: OSError: [Errno 28]"), done.stderr
