@@ -47,7 +47,7 @@ main() {
         --full) tier=full; shift ;;
         --only) only+=("${2:?--only needs the name of a suite}"); shift 2 ;;
         --list) list=1; shift ;;
-        -h | --help) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+        -h | --help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
         *) echo "run.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
         esac
     done

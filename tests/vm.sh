@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
     --results) results=${2:?--results needs a folder}; shift 2 ;;
     --memory) memory=${2:?--memory needs a number}; shift 2 ;;
     --) shift; break ;;
-    -h | --help) sed -n '2,21p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -h | --help) sed -n '2,20p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
     *) echo "vm.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
     esac
 done
