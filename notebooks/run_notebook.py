@@ -23,12 +23,14 @@ import argparse
 import asyncio
 import base64
 import functools
+import json
 import os
 import pathlib
 import re
 import signal
 import sys
 import time
+import warnings
 import zlib
 
 import nbformat
@@ -42,16 +44,38 @@ for name, text in {files!r}.items():
 '''
 
 
+def data_names(notebook):
+    """The files that the notebook's metadata name; ValueError tells the field that is wrong, and how."""
+    def shown(value):
+        text = json.dumps(value, ensure_ascii=False)
+        return text if len(text) <= 60 else text[:57] + "..."
+
+    ours = notebook.metadata.get("holdcell", {})
+    if not isinstance(ours, dict):
+        raise ValueError(f'metadata.holdcell must be an object, {{"data": ["file.csv"]}}, and is {shown(ours)}')
+    names = ours.get("data", [])
+    if not isinstance(names, list):
+        raise ValueError(f'metadata.holdcell.data must be a list of file names, ["file.csv"], and is {shown(names)}')
+    for number, name in enumerate(names):
+        field = f"metadata.holdcell.data[{number}]"
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise ValueError(f"{field} must be the name of a file, and is {shown(name)}")
+        if name == ".." or pathlib.PurePath(name).name != name:
+            raise ValueError(f"{field} is {shown(name)}: data files lie directly in the folder data/")
+    return names
+
+
 def upload_cell(notebook, folder):
     """Code that brings the notebook's data into the session, or None."""
-    names = notebook.metadata.get("holdcell", {}).get("data", [])
     files = {}
-    for name in names:
-        if pathlib.PurePath(name).name != name:
-            raise SystemExit(f"{name}: data files lie directly in the folder data/")
-        if not (folder / "data" / name).is_file():
-            raise SystemExit(f"Error: {folder / 'data' / name} is missing: the notebook needs it")
-        files[name] = base64.b64encode(zlib.compress((folder / "data" / name).read_bytes(), 9)).decode()
+    for number, name in enumerate(data_names(notebook)):
+        path = folder / "data" / name
+        try:
+            if not path.is_file():
+                raise ValueError(f"{path} is missing: the notebook needs it (metadata.holdcell.data[{number}])")
+            files[name] = base64.b64encode(zlib.compress(path.read_bytes(), 9)).decode()
+        except OSError as error:
+            raise ValueError(f"metadata.holdcell.data[{number}] cannot be read: {error}") from None
     return UPLOAD.format(files=files) if files else None
 
 
@@ -264,7 +288,10 @@ def write_pictures(notebook, out, name):
 def write_page(notebook, out, name):
     from nbconvert import HTMLExporter
 
-    page, _ = HTMLExporter().from_notebook_node(notebook)
+    with warnings.catch_warnings():
+        # Of colours: without IPython, IPython's code is coloured as Python, and a language that nobody knows not at all.
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"nbconvert\.")
+        page, _ = HTMLExporter().from_notebook_node(notebook)
     path = out / f"{name}.html"
     path.write_text(page, encoding="utf-8")
     return path
@@ -312,10 +339,15 @@ def parse(argv):
 def read_notebook(path):
     """The notebook, without the outputs of an earlier run: what is written is what this one came to."""
     try:
-        notebook = nbformat.read(path, as_version=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)      # cells without an id get one
+            notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-    except (OSError, ValueError, nbformat.ValidationError) as error:
+    except (OSError, nbformat.reader.NotJSONError) as error:
         raise SystemExit(f"Error: {path} cannot be read: {str(error).strip().splitlines()[0]}") from None
+    except Exception as error:      # whatever nbformat comes to with JSON that is no notebook
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise SystemExit(f"Error: {path} cannot be read: it is no notebook ({said})") from None
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -358,7 +390,10 @@ def write_results(notebook, out, name):
 def main(argv=None):
     args = parse(argv)
     notebook = read_notebook(args.notebook)
-    upload = upload_cell(notebook, args.notebook.resolve().parent)
+    try:
+        upload = upload_cell(notebook, args.notebook.resolve().parent)
+    except ValueError as error:
+        raise SystemExit(f"Error: {args.notebook}: {error}") from None
     code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
     progress = Progress(code_cells)
     status, why = run(notebook, upload, args, progress)

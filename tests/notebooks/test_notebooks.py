@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,9 @@ import look_at_executed
 from server import SLOW, Server, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "notebooks"))
+import run_notebook  # noqa: E402
+
 NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 
@@ -40,7 +45,10 @@ def words(server, client, out, notebook, *options):
 
 def run(server, name, client, out, notebook=None, *options):
     said = words(server, client, out, notebook or ROOT / f"notebooks/{name}.ipynb", *options)
-    return subprocess.run(said, capture_output=True, text=True, timeout=600)
+    # The environment of the clients has no IPython, that of the tests has.
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "IPython.py").write_text("raise ModuleNotFoundError('No module named IPython')\n")
+    return subprocess.run(said, capture_output=True, text=True, timeout=600, env={**os.environ, "PYTHONPATH": str(out)})
 
 
 def write(path, *cells, **metadata):
@@ -75,7 +83,7 @@ def with_data(notebook, mime):
 def test_a_notebook_runs_to_its_end(request, tmp_path, name, client):
     server = request.getfixturevalue("with_token" if client == "kernel" else "without_token")
     done = run(server, name, client, tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr + server.log()[-2000:]
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr + server.log()[-2000:]
     executed = nbformat.read(tmp_path / f"{name}.ipynb", as_version=4)
     nbformat.validate(executed)
     assert look_at_executed.faults(executed) == []
@@ -271,3 +279,62 @@ def test_an_upload_cell_that_fails_is_told(tmp_path, client):
     finally:
         server.close()
     assert done.returncode == 1 and done.stderr.startswith(f"\nError: {source}, the upload cell: OSError: [Errno 28]"), done.stderr
+
+
+SAVED_BY_LAB = {
+    "kernelspec": {"display_name": "Python (conda)", "language": "python", "name": "conda-env-of-mine-py"},
+    "language_info": {"codemirror_mode": {"name": "ipython", "version": 3}, "file_extension": ".py", "mimetype": "text/x-python",
+                      "name": "python", "nbconvert_exporter": "python", "pygments_lexer": "ipython3", "version": "3.12.1"},
+}
+
+
+@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=pytest.mark.full)])
+@pytest.mark.parametrize("metadata", [
+    pytest.param(SAVED_BY_LAB, id="saved by JupyterLab with a kernel of its machine"),
+    pytest.param({}, id="no metadata", marks=pytest.mark.full),
+    pytest.param({"language_info": {"name": "nobody-knows-it"}}, id="an unknown language", marks=pytest.mark.full)])
+def test_whatever_a_notebook_says_of_its_language_and_kernel_it_runs_without_a_warning(with_token, tmp_path, client, metadata):
+    source = write(tmp_path / "saved.ipynb", "%%bash\necho 42", **metadata)
+    if not metadata:    # made by hand: its cells have no ids either
+        source.write_text(re.sub(r'"id": "[^"]*",', "", source.read_text()))
+    done = run(with_token, "saved", client, tmp_path / "out", source)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert printed(tmp_path / "out/saved.ipynb") == ["42\n"]
+
+
+@pytest.mark.parametrize("holdcell, said", [
+    ({"data": "my.csv"}, 'metadata.holdcell.data must be a list of file names, ["file.csv"], and is "my.csv"'),
+    ({"data": {"my.csv": 1}}, 'metadata.holdcell.data must be a list of file names, ["file.csv"], and is {"my.csv": 1}'),
+    ({"data": None}, 'metadata.holdcell.data must be a list of file names, ["file.csv"], and is null'),
+    ({"data": ["here.csv", 7]}, "metadata.holdcell.data[1] must be the name of a file, and is 7"),
+    ({"data": [["here.csv"]]}, 'metadata.holdcell.data[0] must be the name of a file, and is ["here.csv"]'),
+    ({"data": [""]}, 'metadata.holdcell.data[0] must be the name of a file, and is ""'),
+    ({"data": ["a\0b"]}, 'metadata.holdcell.data[0] must be the name of a file, and is "a\\u0000b"'),
+    ({"data": ["/etc/passwd"]}, 'metadata.holdcell.data[0] is "/etc/passwd": data files lie directly in the folder data/'),
+    ({"data": [".."]}, 'metadata.holdcell.data[0] is "..": data files lie directly in the folder data/'),
+    ({"data": ["sub/here.csv"]}, 'metadata.holdcell.data[0] is "sub/here.csv": data files lie directly in the folder data/'),
+    ({"data": ["here.csv", "gone.csv"]}, "{data}/gone.csv is missing: the notebook needs it (metadata.holdcell.data[1])"),
+    ({"data": ["folder"]}, "{data}/folder is missing: the notebook needs it (metadata.holdcell.data[0])"),
+    ({"data": ["n" * 256]}, "metadata.holdcell.data[0] cannot be read: [Errno 36] File name too long: '{data}/" + "n" * 256 + "'"),
+    (["here.csv"], 'metadata.holdcell must be an object, {{"data": ["file.csv"]}}, and is ["here.csv"]'),
+    ("here.csv", 'metadata.holdcell must be an object, {{"data": ["file.csv"]}}, and is "here.csv"'),
+    (None, 'metadata.holdcell must be an object, {{"data": ["file.csv"]}}, and is null'),
+], ids=lambda v: json.dumps(v)[:40] if not isinstance(v, str) else "")
+def test_a_wrong_list_of_data_files_is_told_by_its_field(tmp_path, capsys, holdcell, said):
+    (tmp_path / "data/folder").mkdir(parents=True)
+    (tmp_path / "data/here.csv").write_text("n\n1\n")
+    source = write(tmp_path / "wrong.ipynb", "print(1)", holdcell=holdcell)
+    with pytest.raises(SystemExit) as ended:
+        run_notebook.main([str(source), "--url", "http://127.0.0.1:9", "--out", str(tmp_path / "out")])
+    said = said.replace("{data}", str(tmp_path / "data")).replace("{{", "{").replace("}}", "}")
+    assert ended.value.code == f"Error: {source}: {said}"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "7", "{\"nbformat\": 4}", "\xff", '{"nbformat": 4, "nbformat_minor": 5, "metadata": [], "cells": []}',
+                                  '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}'])
+def test_a_file_that_is_no_notebook_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "no.ipynb"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SystemExit) as ended:
+        run_notebook.main([str(path), "--url", "http://127.0.0.1:9"])
+    assert ended.value.code.startswith(f"Error: {path} cannot be read: ") and "\n" not in ended.value.code
