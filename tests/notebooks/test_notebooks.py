@@ -294,12 +294,12 @@ SAVED_BY_LAB = {
     pytest.param({}, id="no metadata", marks=pytest.mark.full),
     pytest.param({"language_info": {"name": "nobody-knows-it"}}, id="an unknown language", marks=pytest.mark.full)])
 def test_whatever_a_notebook_says_of_its_language_and_kernel_it_runs_without_a_warning(with_token, tmp_path, client, metadata):
-    source = write(tmp_path / "saved.ipynb", "%%bash\necho 42", **metadata)
+    source = write(tmp_path / "saved.ipynb", "print(6 * 7)", "%%bash\necho 42", **metadata)
     if not metadata:    # made by hand: its cells have no ids either
         source.write_text(re.sub(r'"id": "[^"]*",', "", source.read_text()))
     done = run(with_token, "saved", client, tmp_path / "out", source)
     assert (done.returncode, done.stderr) == (0, "")
-    assert printed(tmp_path / "out/saved.ipynb") == ["42\n"]
+    assert printed(tmp_path / "out/saved.ipynb") == ["42\n", "42\n"]
 
 
 @pytest.mark.parametrize("holdcell, said", [
