@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 . scripts/setup.sh
 
 notebook=${1:-notebooks/weather.ipynb}
-case $notebook in -h | --help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;; esac
+case $notebook in -h | --help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;; esac
 [ -f "$notebook" ] || fail "no such notebook: $notebook"
 [ "$(uname -s)" = Linux ] && [ "$(uname -m)" = x86_64 ] || fail "holdcell runs on Linux, x86_64"
 [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "sandboxes need root: run this as root, or install sudo"
@@ -88,6 +88,9 @@ say "      http://127.0.0.1:$port/ (log: $server_log)"
 
 step 6 $steps "Running $notebook in a sandbox"
 "$client" notebooks/run_notebook.py "$notebook" --url "http://127.0.0.1:$port" --out out || {
+    status=$?
+    # It has said why. Only where the server is to blame (2, or it is gone) its log tells more.
+    [ $status = 2 ] || ! kill_check || exit $status
     tail -n 10 "$server_log" | sed 's/^/    /' >&2
     fail "the notebook did not run to its end; the server's log: $server_log"
 }

@@ -35,5 +35,38 @@ check "a second run ends well" again
 check "it takes less than a minute" test $((SECONDS - began)) -lt 60
 check "it makes the notebook, the page and the pictures" test -s out/weather.ipynb -a -s out/weather.html -a -s out/weather-2.png
 check "it prints where they are, and what was found" prints_results "$SUITE_TMP/again"
+
+notebook() { # notebook NAME CODE - of one cell, as JupyterLab saves it
+    /usr/bin/python3 - "$@" >"$SUITE_TMP/$1.ipynb" <<'PYTHON'
+import json, sys
+cell = {"id": "a", "cell_type": "code", "metadata": {}, "source": sys.argv[2], "outputs": [], "execution_count": None}
+print(json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": [cell], "metadata": {
+    "kernelspec": {"name": "mine", "display_name": "Mine", "language": "python"},
+    "language_info": {"name": "python", "pygments_lexer": "ipython3"}}}))
+PYTHON
+}
+errors=$SUITE_TMP/errors
+tried() { # tried NAME STATUS - quickstart.sh on that notebook ends so; what it says on stderr is in $errors
+    ./quickstart.sh "$SUITE_TMP/$1.ipynb" >"$SUITE_TMP/tried" 2>"$errors"
+    local status=$?
+    cat "$errors"
+    [ $status = "$2" ]
+}
+error_alone() { [ "$(grep . "$errors")" = "Error: $SUITE_TMP/$1.ipynb, cell 1: $2" ]; }
+notebook saved 'print(6 * 7)'
+check "a notebook that JupyterLab saved, with a kernel of its machine, runs" tried saved 0
+check "without a warning" test ! -s "$errors"
+notebook raises 'open("nowhere.csv")'
+check "a cell that fails ends it with 1" tried raises 1
+check "its error is all that is said: the server has no part in it" \
+    error_alone raises "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv'"
+notebook dies 'import os; os._exit(1)'
+check "a kernel that dies ends it with 1" tried dies 1
+check "what it died of is all that is said" error_alone dies "the kernel died: exited with code 1"
+# A server that starts no kernel: its log is what tells why.
+refused() { HOLDCELL_FORCE_KERNEL=not-there tried saved 1; }
+check "a server that does not run the notebook ends it with 1" refused
+check "then its log is shown, and where it is" grep -q "the server's log: .*build/logs/server.log" "$errors"
+check "with lines of it" grep -q '^    ts=' "$errors"
 check "a notebook that does not exist is refused" sh -c '! ./quickstart.sh nowhere.ipynb'
 counts $passed $failed 0
