@@ -1,6 +1,7 @@
 """The Python of README.md and docs/CLIENTS.md runs as it stands, but for the address and the token."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -14,7 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 NOTEBOOK = {
     "nbformat": 4, "nbformat_minor": 5,
-    "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    # of a kernel that the server has not: docs/CLIENTS.md says who asks for it
+    "metadata": {"kernelspec": {"name": "of-my-machine", "display_name": "Mine", "language": "python"}},
     "cells": [
         {"id": "a", "cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": "n = 7", "outputs": [],
          "execution_count": None},
@@ -58,3 +60,20 @@ def test_a_block_runs(servers, tmp_path, no_auth, code):
     if "print(" in code or "executed.ipynb" in code:
         assert re.search(r"\b(42|60)\\?n?\b", "".join(results)), results
     assert server.request("GET", "/api/kernels").json() == [], "a session is left"
+
+
+def test_who_asks_for_the_kernel_that_a_notebook_names_is_told_that_it_is_not_there(servers):
+    answer = servers[False].request("POST", "/api/kernels", {"name": NOTEBOOK["metadata"]["kernelspec"]["name"]})
+    assert answer.status == 500 and answer.json()["message"] == "Kernel spec of-my-machine not found", answer
+
+
+@pytest.mark.full
+def test_nbconvert_alone_asks_for_python3_whatever_the_notebook_names(servers, tmp_path):
+    (tmp_path / "notebook.ipynb").write_text(json.dumps(NOTEBOOK))
+    command = re.search(r"^ {4}JUPYTER_GATEWAY_URL=(.*?) clients/bin/jupyter (nbconvert .*?)\n\n", (ROOT / "docs/CLIENTS.md").read_text(), re.M | re.S)
+    url, arguments = command.groups()
+    server = servers[True]
+    got = subprocess.run([sys.executable, "-m", *arguments.replace("\\\n", " ").split()], capture_output=True, text=True, timeout=180, cwd=tmp_path,
+                         env={**os.environ, "JUPYTER_GATEWAY_URL": url.replace("127.0.0.1:8888", f"127.0.0.1:{server.port}")})
+    assert got.returncode == 0, got.stderr[-3000:]
+    assert "42\\n" in (tmp_path / "executed.ipynb").read_text()
