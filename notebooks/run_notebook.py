@@ -183,7 +183,8 @@ def run_with_kernel_client(notebook, upload, args, progress):
             progress.begins(cell)
             outputs = []
             try:
-                reply = execute(kernel, cell.source, args, outputs, functools.partial(cell.__setitem__, "execution_count"))
+                counted = functools.partial(cell.__setitem__, "execution_count")
+                reply = execute(kernel, cell.source, args, outputs, counted)
             finally:
                 cell.outputs = [nbformat.from_dict(output) for output in join_streams(outputs)]
                 progress.done()
@@ -220,7 +221,7 @@ def gateway_manager(args):
 
 
 class Interrupt:
-    """Ctrl-C while nbclient runs: its own handler takes the kernel from under the cell, and what follows is any error."""
+    """Ctrl-C while nbclient runs: its own handler takes the kernel from under the cell, and any error follows."""
 
     def __init__(self):
         self.came = False
@@ -397,11 +398,11 @@ def main(argv=None):
     code_cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in notebook.cells)
     progress = Progress(code_cells)
     status, why = run(notebook, upload, args, progress)
-    if status == 0 or progress.number:
+    if came := status == 0 or progress.number > 0:
         nbformat.validate(notebook)
         write_results(notebook, args.out, args.notebook.stem)
     if why:
-        print(f"\nError: {why}", file=sys.stderr)
+        print(("\n" if came else "") + f"Error: {why}", file=sys.stderr)
     return status
 
 

@@ -278,7 +278,7 @@ def test_an_upload_cell_that_fails_is_told(tmp_path, client):
         done = run(server, "up", client, tmp_path / "out", source)
     finally:
         server.close()
-    assert done.returncode == 1 and done.stderr.startswith(f"\nError: {source}, the upload cell: OSError: [Errno 28]"), done.stderr
+    assert done.returncode == 1 and done.stderr.startswith(f"Error: {source}, the upload cell: OSError: [Errno 28]"), done.stderr
 
 
 SAVED_BY_LAB = {
