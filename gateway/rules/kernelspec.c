@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -13,9 +14,10 @@
 #include "cull.h"
 #include "err.h"
 #include "log.h"
+#include "specfile.h"
+#include "specnews.h"
 
 enum {
-    SPEC_FILE_MAX = 64 * 1024,
     NAME_MAX_BYTES = 127, /* LAUNCH_NAME_MAX less its NUL */
     DIRS_MAX = 64,
     SPECS_MAX = 1024, /* of one directory */
@@ -26,8 +28,9 @@ enum {
 struct kernelspecs {
     char *dirs[DIRS_MAX]; /* owned */
     unsigned count;
-    char *allowed;      /* owned: comma list, or NULL */
-    char *default_name; /* owned */
+    char *allowed;         /* owned: comma list, or NULL */
+    char *default_name;    /* owned */
+    struct specnews *news; /* owned; NULL: nothing is told */
 };
 
 struct kernelspec *kernelspec_free(struct kernelspec *s)
@@ -67,6 +70,7 @@ struct kernelspecs *kernelspecs_free(struct kernelspecs *k)
         free(k->dirs[i]);
     free(k->allowed);
     free(k->default_name);
+    specnews_free(k->news);
     free(k);
     return NULL;
 }
@@ -104,71 +108,6 @@ static int is_allowed(const struct kernelspecs *k, const char *name)
         at += n;
     }
     return 0;
-}
-
-/* Regular, not through a link of the last component, at most SPEC_FILE_MAX bytes. */
-static json_t *load_json(int dir_fd)
-{
-    autoclose int fd = openat(dir_fd, "kernel.json", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    json_error_t je;
-
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > SPEC_FILE_MAX)
-        return NULL;
-    autofree char *text = malloc(SPEC_FILE_MAX + 1);
-    size_t n = 0;
-    ssize_t got = 0;
-    while (text != NULL && n <= SPEC_FILE_MAX &&
-           (got = read(fd, text + n, SPEC_FILE_MAX + 1 - n)) > 0)
-        n += (size_t)got;
-    if (text == NULL || got < 0 || n > SPEC_FILE_MAX)
-        return NULL;
-    return json_loadb(text, n, 0, &je);
-}
-
-static int all_strings(const json_t *a)
-{
-    size_t i;
-    json_t *v;
-
-    json_array_foreach(a, i, v)
-    {
-        if (!json_is_string(v))
-            return 0;
-    }
-    return 1;
-}
-
-/* Clients rely on every key; a value of the wrong kind counts as absent. An
- * environment with values that are no strings loses those. */
-static int complete(json_t *spec, const char *name)
-{
-    static const char *const texts[][2] = { { "display_name", NULL },
-                                            { "language", "" },
-                                            { "interrupt_mode", "signal" } };
-    json_t *argv = json_object_get(spec, "argv");
-    const char *key;
-    json_t *value;
-    void *next;
-
-    if (!json_is_object(spec) || !json_is_array(argv) || json_array_size(argv) == 0 ||
-        !all_strings(argv))
-        return 0;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        if (!json_is_string(json_object_get(spec, texts[i][0])))
-            json_object_set_new(spec, texts[i][0],
-                                json_string(texts[i][1] != NULL ? texts[i][1] : name));
-    }
-    if (!json_is_object(json_object_get(spec, "env")))
-        json_object_set_new(spec, "env", json_object());
-    if (!json_is_object(json_object_get(spec, "metadata")))
-        json_object_set_new(spec, "metadata", json_object());
-    json_object_foreach_safe(json_object_get(spec, "env"), next, key, value)
-    {
-        if (!json_is_string(value))
-            json_object_del(json_object_get(spec, "env"), key);
-    }
-    return 1;
 }
 
 static int is_resource(const char *name)
@@ -210,17 +149,23 @@ static uint64_t cull_time(const json_t *seconds)
     return s >= 0 && s <= CULL_SECONDS_MAX ? (uint64_t)(s * 1000) : CULL_UNSET;
 }
 
-/* The spec in directory `name` below kernels_fd, or NULL when it is none. */
+/* The spec in directory `name` below kernels_fd, or NULL when it is none; *ret_unusable: 1 when it was meant as one. */
 static struct kernelspec *load(const struct kernelspecs *k, unsigned dir, int kernels_fd,
-                               const char *name)
+                               const char *name, int *ret_unusable)
 {
     autoclose int fd = openat(kernels_fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    json_t *spec = fd >= 0 ? load_json(fd) : NULL;
+    json_t *spec = NULL;
+    struct err e = { 0 };
+    int rc = specfile_read(kernels_fd, name, &spec, &e);
 
-    if (spec == NULL || !complete(spec, name)) {
-        json_decref(spec);
-        return NULL;
+    if (rc < 0 && rc != -ENOENT) {
+        specnews_bad(k->news, k->dirs[dir], name, &e);
+        *ret_unusable = 1;
+    } else {
+        specnews_good(k->news, k->dirs[dir], name);
     }
+    if (rc < 0)
+        return NULL;
     struct kernelspec *s = xcalloc(1, sizeof *s);
     const json_t *ours = json_object_get(json_object_get(spec, "metadata"), "holdcell");
     const char *sockets = json_string_value(json_object_get(ours, "sockets"));
@@ -277,43 +222,6 @@ static size_t list_names(int kernels_fd, char **out)
     return count;
 }
 
-/* What is there and may not be read: by its mode, or since it is a link out of the directory,
- * which the guard does not let us follow (guard.h). */
-static void warn_of_specs(const struct kernelspecs *k, unsigned dir)
-{
-    autoclose int kernels_fd = open_kernels(k, dir);
-    autofree char **names = kernels_fd >= 0 ? xcalloc(SPECS_MAX, sizeof *names) : NULL;
-    size_t count = kernels_fd >= 0 ? list_names(kernels_fd, names) : 0;
-    char text[512], path[NAME_MAX_BYTES + 16];
-
-    for (size_t i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/kernel.json", names[i]);
-        autoclose int fd = openat(kernels_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd < 0 && errno == EACCES)
-            log_warn("kernelspec_unreadable",
-                     "dir=%s name=%s hint=\"its kernel.json must be readable for everybody and lie "
-                     "below that directory, also when it is a link\"",
-                     log_escape(k->dirs[dir], strlen(k->dirs[dir]), text, sizeof text), names[i]);
-        free(names[i]);
-    }
-}
-
-void kernelspecs_warn(const struct kernelspecs *k)
-{
-    char text[512];
-
-    for (unsigned i = 0; i < k->count; i++) {
-        int code = unreadable(k, i);
-        if (code != 0)
-            log_warn("kernel_path_unreadable",
-                     "dir=%s error=\"%s\" hint=\"the gateway's user must be able to list its "
-                     "kernels folder\"",
-                     log_escape(k->dirs[i], strlen(k->dirs[i]), text, sizeof text), strerror(code));
-        else
-            warn_of_specs(k, i);
-    }
-}
-
 /* Tells a client that the name may be in a place that only the operator can open up;
  * where that is on the host is for the log. */
 static const char *not_read(const struct kernelspecs *k)
@@ -328,6 +236,7 @@ static const char *not_read(const struct kernelspecs *k)
 struct found {
     struct kernelspec **list; /* owned */
     size_t count, room;
+    int unusable; /* something of a name that was asked for is no kernelspec */
 };
 
 static int has(const struct found *f, const char *name)
@@ -351,7 +260,7 @@ static void scan(const struct kernelspecs *k, unsigned dir, const char *only, st
         struct kernelspec *s = NULL;
         if ((only == NULL || strcasecmp(names[i], only) == 0) && is_allowed(k, names[i]) &&
             !has(f, names[i]))
-            s = load(k, dir, fd, names[i]);
+            s = load(k, dir, fd, names[i], &f->unusable);
         free(names[i]);
         if (s == NULL)
             continue;
@@ -364,6 +273,8 @@ static void scan(const struct kernelspecs *k, unsigned dir, const char *only, st
     }
 }
 
+#define UNUSABLE " (there is one that cannot be used: see the server's log)"
+
 int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kernelspec **ret,
                      struct err *e)
 {
@@ -372,7 +283,8 @@ int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kerne
     for (unsigned i = 0; is_name(name) && i < k->count && f.count == 0; i++)
         scan(k, i, name, &f);
     if (f.count == 0)
-        return err_set(e, ENOENT, "Kernel spec %.128s not found%s", name, not_read(k));
+        return err_set(e, ENOENT, "Kernel spec %.128s not found%s", name,
+                       f.unusable ? UNUSABLE : not_read(k));
     /* Two spellings of one name in one directory: the first in order. */
     *ret = f.list[0];
     for (size_t i = 1; i < f.count; i++)
@@ -398,4 +310,59 @@ int kernelspecs_list(const struct kernelspecs *k, struct kernelspec ***ret, stru
         qsort(f.list, f.count, sizeof *f.list, by_name);
     *ret = f.list;
     return (int)f.count;
+}
+
+static void warn_of_directory(const struct kernelspecs *k, unsigned dir)
+{
+    autoclose int fd = open_kernels(k, dir);
+    char text[512];
+
+    log_escape(k->dirs[dir], strlen(k->dirs[dir]), text, sizeof text);
+    if (fd == -ENOENT)
+        log_warn("kernel_path_missing",
+                 "dir=%s note=\"there is no kernels folder in it; what comes later is found\"",
+                 text);
+    else if (fd < 0)
+        log_warn("kernel_path_unreadable",
+                 "dir=%s error=\"%s\" hint=\"the gateway's user must be able to list its "
+                 "kernels folder\"",
+                 text, strerror(-fd));
+}
+
+/* A name that no client could ask for, which somebody gave a kernelspec all the same. */
+static void warn_of_names(const struct kernelspecs *k, unsigned dir)
+{
+    const struct err e = { EINVAL, "the name of its directory may have A-Z a-z 0-9 . _ - alone" };
+    int fd = open_kernels(k, dir);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct stat st;
+    char path[NAME_MAX + sizeof "/kernel.json"];
+
+    if (d == NULL) {
+        closep(&fd);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        snprintf(path, sizeof path, "%s/kernel.json", entry->d_name);
+        if (entry->d_name[0] != '.' && !is_name(entry->d_name) &&
+            fstatat(dirfd(d), path, &st, 0) == 0)
+            specnews_bad(k->news, k->dirs[dir], entry->d_name, &e);
+    }
+    closedir(d);
+}
+
+void kernelspecs_warn(struct kernelspecs *k)
+{
+    struct found f = { 0 };
+
+    if (k->news == NULL)
+        k->news = specnews_new();
+    for (unsigned i = 0; i < k->count; i++) {
+        warn_of_directory(k, i);
+        warn_of_names(k, i);
+        scan(k, i, NULL, &f);
+    }
+    for (size_t i = 0; i < f.count; i++)
+        kernelspec_free(f.list[i]);
+    free(f.list);
 }

@@ -1,7 +1,7 @@
 /*
  * kernelspec - the kernelspecs that this gateway offers, read afresh from the
  * kernel path directories (jupyter-wire.md 3.12): first directory wins, names
- * are compared without case, unreadable ones are left out, the allow-list hides.
+ * are compared without case, unreadable ones are left out and told in the log, the allow-list hides.
  */
 #ifndef HC_KERNELSPEC_H
 #define HC_KERNELSPEC_H
@@ -34,10 +34,11 @@ struct kernelspecs *kernelspecs_new(const char *dirs, const char *allowed,
 struct kernelspecs *kernelspecs_free(struct kernelspecs *k);
 
 const char *kernelspecs_default(const struct kernelspecs *k); /* borrowed */
-/* A warning in the log for each directory that is there and cannot be read. */
-void kernelspecs_warn(const struct kernelspecs *k);
+/* A warning in the log for each directory that is not there or cannot be read and for each kernelspec that
+ * cannot be used; from now on also for those that get so. */
+void kernelspecs_warn(struct kernelspecs *k);
 /* One spec, read now. -ENOENT "Kernel spec NAME not found", and whether a directory
- * could not be read. Caller frees *ret. */
+ * could not be read, or one of that name not used. Caller frees *ret. */
 int kernelspecs_find(const struct kernelspecs *k, const char *name, struct kernelspec **ret,
                      struct err *e) MUST_CHECK;
 /* All of them in order of their names; returns the count; the caller frees each and the array. */

@@ -1,5 +1,6 @@
-"""Kernel path directories that the gateway's own user may not read are told, not passed over."""
+"""Kernel path directories and kernelspecs that cannot be used are told, not passed over."""
 
+import json
 import os
 
 import pytest
@@ -13,8 +14,12 @@ def landlock():
     return LIBC.syscall(444, None, 0, 1) > 0        # landlock_create_ruleset: the ABI
 
 
+def events(server, event):
+    return [line for line in server.log().splitlines() if f"event={event} " in line]
+
+
 def warnings_of(server):
-    return [line for line in server.log().splitlines() if "event=kernel_path_unreadable" in line]
+    return events(server, "kernel_path_unreadable")
 
 
 @pytest.mark.parametrize("closed", ["", "kernels"], ids=["the-directory", "its-kernels"])
@@ -72,13 +77,55 @@ def test_a_directory_that_comes_later_is_found(server_with, kernel_path):
     assert "late" in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
 
 
-def test_directories_that_can_be_read_or_are_absent_are_no_news(server_with, kernel_path):
+def test_directories_that_can_be_read_are_no_news_and_absent_ones_are_told_once(server_with, kernel_path):
     kernel_path.add("shown", ["/bin/false"])
-    s = server_with("--kernel-path", f"{kernel_path.path}:{kernel_path.path}/absent")
+    os.makedirs(os.path.join(kernel_path.path, "empty"))
+    s = server_with("--kernel-path", ":".join([kernel_path.path, f"{kernel_path.path}/absent", f"{kernel_path.path}/empty"]))
     assert not warnings_of(s)
     r = s.request("POST", "/api/kernels", {"name": "nosuch"})
     assert r.status >= 400 and "nosuch not found" in r.json()["message"]
     assert HINT not in r.json()["message"]
+    told = events(s, "kernel_path_missing")
+    assert ["level=warn" in line for line in told] == [True, True], s.log()
+    assert f"dir={kernel_path.path}/absent " in told[0] and f"dir={kernel_path.path}/empty " in told[1]
+
+
+def test_a_kernelspec_that_cannot_be_used_is_told_once_with_its_path_and_the_reason(server_with, kernel_path):
+    top = os.path.join(kernel_path.path, "kernels")
+    for name in ("badj", "noargv", "two words", "later"):
+        kernel_path.add(name, ["/bin/false"])
+    os.makedirs(os.path.join(top, "no-kernel-at-all"))
+
+    def put(name, text):
+        with open(os.path.join(top, name, "kernel.json"), "w") as f:
+            f.write(text)
+    put("badj", '{"env": {"KEY": secret}}')
+    put("noargv", "{}")
+    s = server_with("--kernel-path", kernel_path.path)
+
+    def told(name):
+        return [line for line in events(s, "kernelspec_unusable") if f"path={top}/{name}/kernel.json " in line]
+    for _ in range(3):
+        assert set(s.request("GET", "/api/kernelspecs").json()["kernelspecs"]) == {"python3", "later"}
+        r = s.request("POST", "/api/kernels", {"name": "badj"})
+        assert "Kernel spec badj not found" in r.json()["message"] and "see the server's log" in r.json()["message"], r
+        assert top not in r.json()["message"], "where it is on the host is for the log"
+    line, = told("badj")
+    assert "level=warn" in line and 'error="it is not valid JSON (line 1, column 22)"' in line
+    assert "secret" not in s.log()
+    line, = told("noargv")
+    assert "'argv'" in line
+    line, = told(r"two\x20words")
+    assert "the name of its directory" in line
+    assert len(events(s, "kernelspec_unusable")) == 3
+    # What goes wrong later, and again, is told as well.
+    good = json.dumps({"argv": ["/bin/false"]})
+    for round in (1, 2):
+        put("later", "[]")
+        assert "later" not in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
+        assert len(told("later")) == round, s.log()
+        put("later", good)
+        assert "later" in s.request("GET", "/api/kernelspecs").json()["kernelspecs"]
 
 
 def test_python_is_another_name_of_python3_unless_a_kernelspec_is_called_so(server_with, kernel_path):
