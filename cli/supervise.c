@@ -47,6 +47,7 @@ struct supervisor {
     int ready, stopping, status;
     int keeping, kept;  /* KEEP was said; KEPT was answered */
     int hangup_ignored; /* by nohup(1) */
+    int hurried;        /* a signal came while it ended */
     int dirty;          /* a launcher did not end by itself: its sandboxes and groups may remain */
     unsigned deaths;    /* in a row */
     uint64_t started_ms, ended_ms, stop_by_ms;
@@ -146,6 +147,7 @@ static void begin_stop(struct supervisor *s, int status)
         return;
     }
     if (s->stopping) { /* a second signal: no more patience */
+        s->hurried = 1;
         s->stop_by_ms = now_ms();
         return;
     }
@@ -291,6 +293,17 @@ static int restart(struct supervisor *s)
     return 0;
 }
 
+/* What it leaves is killed and swept (finish()). */
+static void kill_launcher(const struct supervisor *s)
+{
+    if (s->hurried)
+        log_warn("launcher_killed", "pid=%d reason=\"another signal came while it ended\"",
+                 (int)s->launcher.pid);
+    else
+        log_error("launcher_killed", "pid=%d reason=\"did not end in time\"", (int)s->launcher.pid);
+    launcherproc_signal(&s->launcher, SIGKILL);
+}
+
 /* What has to happen now; returns how long to sleep, -1 for ever. */
 static int step(struct supervisor *s)
 {
@@ -301,8 +314,7 @@ static int step(struct supervisor *s)
     if (s->stopping) {
         if (now < s->stop_by_ms)
             return (int)(s->stop_by_ms - now);
-        log_error("launcher_killed", "pid=%d reason=\"did not end in time\"", (int)s->launcher.pid);
-        launcherproc_signal(&s->launcher, SIGKILL);
+        kill_launcher(s);
         s->stop_by_ms = now + STOP_MS;
         return STOP_MS;
     }

@@ -12,6 +12,7 @@
 #include "err.h"
 #include "gatewaydrop.h"
 #include "launchlink.h"
+#include "rmtree.h"
 
 enum {
     CLOSED_MS = 2000,           /* from the closed link to the exit */
@@ -150,4 +151,12 @@ void gatewayproc_kill(struct gatewayproc *g)
     g->kill_ms = 0;
     g->link = link_free(g->link);
     gatewayproc_signal(g, SIGKILL);
+}
+
+int gatewayproc_clear(const struct gatewayproc *g, const struct gateway_config *c, struct err *e)
+{
+    if (g->pid > 0 || c->dir_fd < 0)
+        return 0;
+    int rc = rmtree_inside(c->dir_fd, e);
+    return rc < 0 ? err_wrap(e, "the gateway's directory") : 0;
 }

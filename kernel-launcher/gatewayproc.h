@@ -58,6 +58,10 @@ void gatewayproc_closed(struct gatewayproc *g, uint64_t now_ms);
 /* Closes the link and kills: it sent nonsense or does not read. */
 void gatewayproc_kill(struct gatewayproc *g);
 
+/* At the launcher's own end, with no gateway alive: what gateways left in their directory. */
+int gatewayproc_clear(const struct gatewayproc *g, const struct gateway_config *c,
+                      struct err *e) MUST_CHECK;
+
 /* The pause before the start that follows this many deaths in a row. */
 uint64_t gatewayproc_backoff_ms(unsigned deaths);
 

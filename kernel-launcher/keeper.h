@@ -31,8 +31,9 @@ struct keeper {
     struct link *supervisor; /* owned; NULL: none, or it came by no socket */
     struct link *candidate;  /* owned: who may become it */
     uint64_t candidate_by_ms;
-    int listen_fd; /* owned; -1 while a server is there */
-    char *text;    /* owned, with argv: the options of the server that took over */
+    int candidate_spoke; /* else it may only want to know who keeps: `holdcell stop` */
+    int listen_fd;       /* owned; -1 while a server is there */
+    char *text;          /* owned, with argv: the options of the server that took over */
     char **argv;
 };
 

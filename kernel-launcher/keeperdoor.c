@@ -97,6 +97,7 @@ void keeperdoor_accept(struct launcher *l, uint64_t now_ms)
         return;
     }
     l->keeper.candidate = link;
+    l->keeper.candidate_spoke = 0;
     l->keeper.candidate_by_ms = now_ms + CANDIDATE_MS;
 }
 
@@ -271,6 +272,7 @@ static void serve_packet(struct launcher *l, struct link_packet *p)
     struct err e = { 0 };
     int rc = -HC_EPARSE;
 
+    l->keeper.candidate_spoke = 1;
     if (p->head.verb == KEEPER_HELLO)
         rc = hello(l, p, &e);
     else if (p->head.verb == KEEPER_ATTACH)
@@ -293,6 +295,10 @@ void keeperdoor_serve(struct launcher *l, uint64_t now_ms)
         serve_packet(l, &p);
         link_packet_close(&p);
     }
-    if (l->keeper.candidate != NULL && link_broken(l->keeper.candidate) != NULL)
+    if (l->keeper.candidate == NULL || link_broken(l->keeper.candidate) == NULL)
+        return;
+    if (link_closed(l->keeper.candidate) && !l->keeper.candidate_spoke)
+        l->keeper.candidate = link_free(l->keeper.candidate); /* it has written nothing anywhere */
+    else
         keeperdoor_drop(l, link_broken(l->keeper.candidate));
 }

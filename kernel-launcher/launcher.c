@@ -192,6 +192,8 @@ static void read_signals(struct launcher *l)
     struct signalfd_siginfo info;
 
     while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (l->state == LAUNCHER_KEPT && info.ssi_signo != SIGHUP)
+            log_info("keeper_told_to_end", "signo=%u by=%u", info.ssi_signo, info.ssi_pid);
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
             launcher_stop(l);
         else if (info.ssi_signo == SIGHUP) /* the settings have changed, which only it reads */

@@ -68,6 +68,7 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
     struct launcher_config config;
     struct launcher l;
     hostwall_set missing = 0;
+    struct err left = { 0 };
     int rc = checkup_start(o, host, &missing, e); /* before there is any other child */
 
     if (rc == 0)
@@ -88,6 +89,8 @@ static int serve(const struct launcher_options *o, struct sandbox_host *host, st
         ;
     if (rc == 0 && l.failed)
         rc = err_set(e, HC_ESTATE, "ends because of the errors above");
+    if (gatewayproc_clear(&l.gateway, &config.gateway, &left) < 0)
+        log_warn("gateway_dir", "text=%s", LOG_QUOTED(left.msg)); /* the next server removes it */
     keeper_ended(&l);
     launcher_free(&l);
     launcher_setup_close(&config);

@@ -285,12 +285,18 @@ def test_an_operator_ends_them_at_once(kept, how):
     kernel_with(s, "x = 1")
     slot, pids = s.slot(), descendants_of(s.proc.pid)
     assert s.stop() == 0
+    gateway_dir = os.path.join(s.state, "gateway")
+    assert os.listdir(gateway_dir) != [], "sockets of the kept kernel"
     if how == "SIGTERM":
         os.kill(s.keeper(), signal.SIGTERM)
+        wait_for(lambda: not any(alive(p) for p in pids))
     else:
         done = stop_command(s.state)
         assert done.returncode == 0, done
+    assert os.listdir(gateway_dir) == []
     assert_nothing_left(slot, s.state, pids)
+    assert "event=keeper_told_to_end signo=15 " in s.log()
+    assert "not_taken_over" not in s.log(), "nobody tried to"
 
 
 def test_stop_refuses_what_is_no_state_directory(tmp_path):

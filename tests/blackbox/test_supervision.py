@@ -198,14 +198,19 @@ def test_at_the_end_nothing_is_left(supervised, signo):
 
 
 @pytest.mark.full
-def test_the_end_comes_in_time_when_the_launcher_hangs(supervised):
+@pytest.mark.parametrize("signals, level, reason", [(1, "error", "did not end in time"),
+                                                    (2, "warn", "another signal came while it ended")])
+def test_the_end_comes_in_time_when_the_launcher_hangs_and_says_why_it_was_killed(supervised, signals, level, reason):
     s = supervised().ready()
     s.says("ready: kernel=1")
     slot, pids = s.slot(), descendants_of(s.proc.pid)
     os.kill(s.process("launcher"), signal.SIGSTOP)
-    s.proc.send_signal(signal.SIGTERM)
-    s.proc.send_signal(signal.SIGTERM)      # the second one says: now
+    for n in range(signals):                # the second one says: now
+        s.proc.send_signal(signal.SIGTERM)
+        s.says("event=signal signo=15", n + 1)
     assert s.proc.wait(30) == 0, s.log()
+    killed, = [line for line in s.log().splitlines() if "event=launcher_killed" in line]
+    assert f"level={level} " in killed and f'reason="{reason}"' in killed
     assert_nothing_left(slot, s.state, pids)
 
 

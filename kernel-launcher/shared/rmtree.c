@@ -99,6 +99,18 @@ static int clear_outer(struct tree *t, int dir, const char *name, struct err *e)
     return rc < 0 ? rc : remove_entry(dir, name, e); /* 1: it has filled again, and is met again */
 }
 
+int rmtree_inside(int dir, struct err *e)
+{
+    struct tree t = { .top = NULL };
+    int rc = open_directory(dir, ".", &t.top, e);
+
+    if (rc < 0)
+        return rc;
+    rc = for_each(&t, t.top, clear_outer, e);
+    closedir(t.top);
+    return rc;
+}
+
 int rmtree_at(int dir, const char *name, struct err *e)
 {
     struct tree t = { .top = NULL };

@@ -198,6 +198,20 @@ static void what_is_mounted_in_it_is_left_alone(void **state)
     remove_it();
 }
 
+static void a_directory_is_emptied_and_stays(void **state)
+{
+    struct stat st;
+
+    (void)state;
+    autoclose int dir = make_dir(top_fd, "tree");
+    make_file(dir, "file");
+    make_chain(dir, 5, "sub");
+    if (rmtree_inside(dir, &error) < 0)
+        fail_msg("%s", error.msg);
+    assert_int_equal(fstat(dir, &st), 0);
+    assert_int_equal(unlinkat(top_fd, "tree", AT_REMOVEDIR), 0); /* it holds nothing */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +221,7 @@ int main(void)
         cmocka_unit_test(names_that_are_taken_hinder_nothing),
         cmocka_unit_test(a_wide_tree_goes_as_well),
         cmocka_unit_test(links_lead_nowhere),
+        cmocka_unit_test(a_directory_is_emptied_and_stays),
         cmocka_unit_test(what_is_mounted_in_it_is_left_alone),
     };
 
