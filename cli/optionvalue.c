@@ -65,7 +65,8 @@ int optionvalue_seconds(const char *option, const char *value, struct err *e)
         return 0;
     size_t digits = strspn(value, "0123456789");
     if (digits == 0 || digits > 9 || value[digits] != '\0')
-        return err_set(e, EINVAL, "option --%s: '%.32s' is not a number of seconds", option, value);
+        return err_set(e, EINVAL, "option --%s: '%.32s' is not a number of seconds in 0..999999999",
+                       option, value);
     return 0;
 }
 

@@ -84,6 +84,26 @@ static int out_of_range(const struct option_spec *s, const char *label, const ch
                    bound_text(s->min, s->kind, min), bound_text(s->max, s->kind, max));
 }
 
+/* Why it is none that is taken; `-1` is one all the same. */
+static int not_taken(const struct option_spec *s, const char *label, const char *text,
+                     struct err *e)
+{
+    static const char digits[] = "0123456789";
+    const char *p = text + (*text == '-' || *text == '+');
+    size_t whole = strspn(p, digits);
+    size_t part = p[whole] == '.' ? strspn(p + whole + 1, digits) : 0;
+
+    if (whole + part == 0 || p[whole + (p[whole] == '.') + part] != '\0')
+        return err_set(e, EINVAL, "%s: '%s' is not a number", label, text);
+    if (*text == '-')
+        return out_of_range(s, label, text, e);
+    if (*text == '+' || whole == 0)
+        return err_set(e, EINVAL, "%s: '%s' does not begin with a digit", label, text);
+    if (s->kind != OPTION_MILLI)
+        return err_set(e, EINVAL, "%s: '%s' is not a whole number", label, text);
+    return err_set(e, EINVAL, "%s: '%s' has more than three decimals", label, text);
+}
+
 static int parse_number(const struct option_spec *s, const char *label, const char *text,
                         uint64_t *ret, struct err *e)
 {
@@ -104,7 +124,7 @@ static int parse_number(const struct option_spec *s, const char *label, const ch
         decimals += decimals > 0;
     }
     if (*p != '\0' || p == text)
-        return err_set(e, EINVAL, "%s: '%s' is not a number", label, text);
+        return not_taken(s, label, text, e);
     if (s->kind == OPTION_MILLI) {
         for (unsigned have = decimals > 0 ? decimals - 1 : 0; have < 3; have++)
             value *= 10;
@@ -147,7 +167,8 @@ static int store(const struct option_spec *s, const char *label, const char *val
         if (value == NULL)
             *(int *)(void *)member = 1;
         else if (options_truth(value, (int *)(void *)member) < 0)
-            return err_set(e, EINVAL, "%s: '%s' is none of true, false, 1, 0", label, value);
+            return err_set(e, EINVAL, "%s: '%s' is none of true, false, yes, no, on, off, 1, 0",
+                           label, value);
         return 0;
     case OPTION_STRING:
         *(const char **)(void *)member = value;

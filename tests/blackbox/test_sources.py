@@ -184,7 +184,7 @@ def test_another_port_is_tried_when_that_is_wished(bare):
     ([], {"KG_IP": "0.0.0.0"}, "option --listen: 0.0.0.0:8888 is not a loopback address, and no token is given"),
     ([], {"KG_ENV_WHITELIST": "A,2B"}, "KG_ENV_WHITELIST: option --env-allow: 'A,2B' is not a list of names"),
     ([], {"KG_PRESPAWN_COUNT": "3", "KG_MAX_KERNELS": "2"}, "option --prespawn: 3 kernels are more than --max-kernels 2"),
-    ([], {"HOLDCELL_NO_AUTH": "maybe"}, "HOLDCELL_NO_AUTH: 'maybe' is none of true, false, 1, 0"),
+    ([], {"HOLDCELL_NO_AUTH": "maybe"}, "HOLDCELL_NO_AUTH: 'maybe' is none of true, false, yes, no, on, off, 1, 0"),
     (["--port", "1", "--KernelGatewayApp.port=2"], {}, "option --KernelGatewayApp.port contradicts option --port"),
     (["--listen", "127.0.0.1:1", "--port", "2"], {}, "option --port contradicts option --listen"),
     (["--KernelGatewayApp.prot=1"], {}, "unknown option --KernelGatewayApp.prot; did you mean --KernelGatewayApp.port?"),

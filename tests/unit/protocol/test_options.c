@@ -101,6 +101,16 @@ static void wrong_words_are_told(void **state)
         { "--Things", "unknown option --Things" }, /* a heading is no option */
         { "--number=x", "option --number: 'x' is not a number" },
         { "--number=10", "option --number: '10' is not in 1..9" },
+        { "--number=-1", "option --number: '-1' is not in 1..9" },
+        { "--number=-", "option --number: '-' is not a number" },
+        { "--number=", "option --number: '' is not a number" },
+        { "--number=.", "option --number: '.' is not a number" },
+        { "--number=1.5", "option --number: '1.5' is not a whole number" },
+        { "--number=+5", "option --number: '+5' does not begin with a digit" },
+        { "--milli=-0.5", "option --milli: '-0.5' is not in 0..5" },
+        { "--milli=.5", "option --milli: '.5' does not begin with a digit" },
+        { "--milli=0.0001", "option --milli: '0.0001' has more than three decimals" },
+        { "--milli=1.5.2", "option --milli: '1.5.2' is not a number" },
         { "--milli=5.001", "option --milli: '5.001' is not in 0..5" },
         { "--flag=1", "option --flag takes no value" },
         { "--text", "option --text needs a value" },
@@ -172,7 +182,7 @@ static void a_variable_is_told_by_its_own_name(void **state)
     assert_int_equal(set_env(f, "number", "X_NUMBER", "0"), -EINVAL);
     assert_string_equal(f->e.msg, "X_NUMBER: '0' is not in 1..9");
     assert_int_equal(set_env(f, "flag", "X_FLAG", "maybe"), -EINVAL);
-    assert_string_equal(f->e.msg, "X_FLAG: 'maybe' is none of true, false, 1, 0");
+    assert_string_equal(f->e.msg, "X_FLAG: 'maybe' is none of true, false, yes, no, on, off, 1, 0");
     assert_int_equal(set_env(f, "later", "X_LATER", "1"), -EINVAL);
     assert_string_equal(f->e.msg, "X_LATER is not supported yet");
 }
