@@ -9,12 +9,14 @@
 #include "auditline.h"
 #include "command.h"
 #include "err.h"
+#include "subcommand.h"
 
-static void usage(FILE *to)
+static int usage(FILE *to)
 {
     fprintf(to, "usage: holdcell audit verify FILE...\n\n"
                 "Tells whether each line follows the one before it. Rotated files are named in the "
                 "order\nthey were written. Status: 0 the chain is whole, 1 it is not.\n");
+    return to == stdout ? 0 : EXIT_USAGE;
 }
 
 static int check_file(struct auditcheck *c, const char *path, struct err *e)
@@ -71,12 +73,12 @@ static int verify(int count, char **paths)
 
 int command_audit(int argc, char **argv)
 {
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        usage(stdout);
-        return 0;
-    }
-    if (argc < 3 || strcmp(argv[1], "verify") != 0) {
-        usage(stderr);
+    if (argc < 2 || strcmp(argv[1], "verify") != 0)
+        return subcommand_wrong("audit", argc > 1 ? argv[1] : NULL, "verify", usage);
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
+        return usage(stdout);
+    if (argc < 3) {
+        fprintf(stderr, "holdcell audit: verify: FILE is missing\n");
         return EXIT_USAGE;
     }
     return verify(argc - 2, argv + 2);

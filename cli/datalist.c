@@ -14,6 +14,7 @@ enum { TEXT_MAX = NAMEDPATH_MAX * (NAMEDPATH_NAME + PATH_MAX) };
 struct entries {
     struct namedpath *at; /* owned; NAMEDPATH_MAX */
     unsigned count;
+    int names_only; /* the paths are of no interest */
 };
 
 static int add(struct entries *all, const struct namedpath *entry, struct err *e)
@@ -27,6 +28,10 @@ static int add(struct entries *all, const struct namedpath *entry, struct err *e
         return err_set(e, EINVAL, "there are more than %d directories", NAMEDPATH_MAX);
     struct namedpath *to = &all->at[all->count];
     memcpy(to->name, entry->name, sizeof to->name);
+    if (all->names_only) {
+        all->count++;
+        return 0;
+    }
     if (realpath(entry->path, to->path) == NULL || stat(to->path, &st) < 0)
         return err_sys(e, errno, "'%.120s'", entry->path);
     if (!S_ISDIR(st.st_mode))
@@ -67,17 +72,31 @@ static char *join(const struct entries *all, int with_paths)
     return all->count > 0 ? view_dup(buf_view(&text)) : NULL;
 }
 
-int datalist_read(const struct option_list *list, char **ret_paths, char **ret_names, struct err *e)
+/* ret_paths NULL: none are looked for. */
+static int read_list(const struct option_list *list, char **ret_paths, char **ret_names,
+                     struct err *e)
 {
-    struct entries all = { .at = xcalloc(NAMEDPATH_MAX, sizeof *all.at) };
+    struct entries all = { .at = xcalloc(NAMEDPATH_MAX, sizeof *all.at),
+                           .names_only = ret_paths == NULL };
     int rc = 0;
 
     for (unsigned i = 0; i < list->count && rc == 0; i++)
         rc = add_list(&all, list->item[i], e);
     if (rc == 0) {
-        *ret_paths = join(&all, 1);
+        if (ret_paths != NULL)
+            *ret_paths = join(&all, 1);
         *ret_names = join(&all, 0);
     }
     free(all.at);
     return rc < 0 ? (err_wrap(e, "option --data"), -EINVAL) : 0;
+}
+
+int datalist_read(const struct option_list *list, char **ret_paths, char **ret_names, struct err *e)
+{
+    return read_list(list, ret_paths, ret_names, e);
+}
+
+int datalist_names(const struct option_list *list, char **ret_names, struct err *e)
+{
+    return read_list(list, NULL, ret_names, e);
 }

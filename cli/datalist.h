@@ -11,5 +11,7 @@ struct option_list;
  * none. The error names option and entry: no NAME=/PATH, no such directory, a name that is there twice. */
 int datalist_read(const struct option_list *list, char **ret_paths, char **ret_names,
                   struct err *e) MUST_CHECK;
+/* The names alone: the directories may be those of another host, and are not looked for. */
+int datalist_names(const struct option_list *list, char **ret_names, struct err *e) MUST_CHECK;
 
 #endif

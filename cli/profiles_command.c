@@ -14,6 +14,7 @@
 #include "profilefile.h"
 #include "serve_options.h"
 #include "settings.h"
+#include "subcommand.h"
 
 static int usage(FILE *to)
 {
@@ -89,14 +90,14 @@ static void base_of(const struct serve_options *o, const char *data, struct prof
 
 static int check_file(const char *path, const struct serve_options *o, struct err *e)
 {
-    autofree char *paths = NULL, *names = NULL;
+    autofree char *names = NULL;
     autofree struct profiles *t = NULL;
     struct profilefile_base base;
     struct livefiles files = { 0 };
     autobuf struct buf text;
 
     buf_init(&text, SETTINGS_MAX);
-    int rc = datalist_read(&o->data, &paths, &names, e);
+    int rc = datalist_names(&o->data, &names, e);
     if (rc < 0)
         return rc;
     base_of(o, names, &base);
@@ -119,10 +120,15 @@ int command_profiles(int argc, char **argv)
     struct serve_options o = { 0 };
     struct err e = { 0 };
 
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+    if (argc < 2 || strcmp(argv[1], "check") != 0)
+        return subcommand_wrong("profiles", argc > 1 ? argv[1] : NULL, "check", usage);
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
         return usage(stdout);
-    if (argc < 3 || strcmp(argv[1], "check") != 0 || argv[2][0] == '-')
-        return usage(stderr);
+    if (argc < 3 || argv[2][0] == '-') {
+        fprintf(stderr, "holdcell profiles: check: FILE is missing%s\n",
+                argc > 2 ? "; it comes before the options" : "");
+        return EXIT_USAGE;
+    }
     int rc = serve_options_read(argc - 2, argv + 2, &o, &e);
     if (rc == 0 && (o.help || o.help_kernel_gateway)) {
         serve_options_free(&o);

@@ -11,6 +11,7 @@
 #include "options.h"
 #include "principals.h"
 #include "settings.h"
+#include "subcommand.h"
 #include "token.h"
 
 struct token_options {
@@ -50,6 +51,16 @@ static int failed(const struct err *e)
     return e->code == EINVAL || e->code == EEXIST ? EXIT_USAGE : 1;
 }
 
+/* It is nobody's reserved name: where it is a line, its token lies there as a hash alone. */
+static void note_default(const struct principals *t)
+{
+    if (principals_has(t, PRINCIPAL_DEFAULT))
+        fprintf(
+            stderr,
+            "note: a server whose file has '%s' takes no --token, --token-file or HOLDCELL_TOKEN\n",
+            PRINCIPAL_DEFAULT);
+}
+
 /* The names are checked by reading the line as the server will. */
 static int write_line(const struct token_options *o, const char *token, struct buf *line,
                       struct err *e)
@@ -76,6 +87,8 @@ static int write_line(const struct token_options *o, const char *token, struct b
         rc = err_set(e, EINVAL, "the names are too long");
     if (rc == 0)
         rc = principals_parse(t, buf_view(line), NULL, e);
+    if (rc == 0)
+        note_default(t);
     principals_free(t);
     return rc;
 }
@@ -124,25 +137,49 @@ static int check_file(const char *path)
     if (rc == 0)
         printf("%s: %zu principal%s\n", path, principals_count(t),
                principals_count(t) == 1 ? "" : "s");
+    if (rc == 0)
+        note_default(t);
     livefiles_free(&files);
     principals_free(t);
     return rc < 0 ? failed(&e) : 0;
 }
 
-int command_token(int argc, char **argv)
+/* argv begins with the word `check`. */
+static int check_command(int argc, char **argv)
+{
+    autofree const char **files = xcalloc((size_t)argc, sizeof *files);
+    struct token_options o = { 0 };
+    struct err e = { 0 };
+    int count = options_parse(specs, SPEC_COUNT, argc, argv, &o, files, &e);
+
+    if (count >= 0 && o.help)
+        return usage(stdout);
+    if (count >= 0 && (o.name != NULL || o.role != NULL || o.observes != NULL))
+        count = err_set(&e, EINVAL, "check: takes no --name, --role and --observes");
+    if (count == 0)
+        count = err_set(&e, EINVAL, "check: FILE is missing");
+    if (count > 1)
+        count = err_set(&e, EINVAL, "check: unexpected argument '%.80s'", files[1]);
+    return count < 0 ? failed(&e) : check_file(files[0]);
+}
+
+static int new_command(int argc, char **argv)
 {
     struct token_options o = { 0 };
     struct err e = { 0 };
 
-    if (argc == 3 && strcmp(argv[1], "check") == 0 && argv[2][0] != '-')
-        return check_file(argv[2]);
-    if (argc < 2)
-        return usage(stderr);
-    int is_new = strcmp(argv[1], "new") == 0;
-    int rc = options_parse(specs, SPEC_COUNT, argc - is_new, argv + is_new, &o, NULL, &e);
-    if (rc < 0)
+    if (options_parse(specs, SPEC_COUNT, argc, argv, &o, NULL, &e) < 0)
         return failed(&e);
-    if (o.help)
-        return usage(stdout);
-    return is_new ? new_token(&o) : usage(stderr);
+    return o.help ? usage(stdout) : new_token(&o);
+}
+
+int command_token(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : NULL;
+
+    if (what != NULL && strcmp(what, "check") == 0)
+        return check_command(argc - 1, argv + 1);
+    if (what != NULL && strcmp(what, "new") == 0)
+        return new_command(argc - 1, argv + 1);
+    return subcommand_wrong("token", what, "new or check", usage);
 }

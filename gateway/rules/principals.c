@@ -24,6 +24,7 @@ struct principals {
     size_t count, room;
     struct hash *hashes; /* owned */
     size_t hash_count, hash_room;
+    const char *own; /* borrowed: whose token is no line of the file; NULL: nobody's */
 };
 
 struct principals *principals_new(void)
@@ -98,6 +99,11 @@ int principals_add(struct principals *t, const struct principal *p,
 {
     if (t->count == PRINCIPALS_MAX)
         return err_set(e, EINVAL, "more than %d principals", PRINCIPALS_MAX);
+    if (t->own != NULL && strcmp(t->own, p->name) == 0)
+        return err_set(e, EEXIST,
+                       "field 'name': '%s' has its token by --token, --token-file or a variable "
+                       "already; it is given in one way",
+                       p->name);
     if (by_name(t, p->name) != NULL)
         return err_set(e, EEXIST, "field 'name': '%s' is there already", p->name);
     for (unsigned i = 0; i < count; i++) {
@@ -126,7 +132,10 @@ int principals_add_token(struct principals *t, const char *name, struct view tok
     memcpy(p.name, name, strlen(name));
     if (!principals_digest(token, digest[0]))
         return err_set(e, EIO, "libcrypto has no SHA-256");
-    return principals_add(t, &p, (const uint8_t(*)[PRINCIPAL_DIGEST])digest, 1, 0, e);
+    int rc = principals_add(t, &p, (const uint8_t(*)[PRINCIPAL_DIGEST])digest, 1, 0, e);
+    if (rc == 0)
+        t->own = name;
+    return rc;
 }
 
 size_t principals_count(const struct principals *t)

@@ -35,7 +35,7 @@ struct principals_maxima {
 struct principals *principals_new(void);
 struct principals *principals_free(struct principals *t); /* accepts NULL, returns NULL */
 
-/* Adds one with a single token: the one of --token. -EIO when libcrypto fails. */
+/* Adds one with a single token: the one of --token; name lives as long as the table. -EIO when libcrypto fails. */
 int principals_add_token(struct principals *t, const char *name, struct view token,
                          struct err *e) MUST_CHECK;
 

@@ -16,7 +16,7 @@ import websocket
 from channels import Channels, Ended
 from principals import As, PrincipalServer, digest, entry, token_of
 from rawhttp import Raw
-from server import BIN, DEADLINE, read, wait_for
+from server import BIN, DEADLINE, free_port, read, wait_for
 
 LINES = [
     "# who may ask",
@@ -583,7 +583,7 @@ def test_an_expired_token_loses_its_sockets_at_its_time(own_server):
     ([entry("alice"), "", entry("alice", tokens=["another-token-of-her"])], "line 3: field 'name'"),
     ([entry("alice", role="king")], "line 1: field 'role'"),
     ([entry("alice", limits={"memory_mb": 1 << 20})], "line 1: field 'limits.memory_mb' is above"),
-    ([entry("default")], "line 1: field 'name': 'default' is there already"),
+    ([entry("default")], "line 1: field 'name': 'default' has its token by --token, --token-file or a variable already"),
     ([entry("eve", tokens=["t0ken-of-default"])], "line 1: field 'sha256': the same hash is there already"),
 ])
 def test_a_broken_file_keeps_the_old_state_and_is_told(server, hers, alice, lines, told):
@@ -690,9 +690,41 @@ def test_a_new_token_and_its_line_belong_together(tmp_path):
     (["new", "--name", "a", "--role", "observer"], "field 'observes' is missing"),
     (["new", "--nam", "a"], "did you mean --name?"),
     (["check", "/nowhere/at/all"], "holdcell token: open '/nowhere/at/all'"),
-    (["chek"], "unexpected argument 'chek'"),
-    ([], "usage:"),
+    (["check"], "holdcell token: check: FILE is missing"),
+    (["check", "/a", "/b"], "holdcell token: check: unexpected argument '/b'"),
+    (["check", "/a", "--name", "x"], "holdcell token: check: takes no --name"),
+    (["new", "alice"], "unexpected argument 'alice'"),
+    (["chek"], "holdcell token: 'chek' is not new or check\nusage:"),
+    ([], "holdcell token: new or check is missing\nusage:"),
 ])
 def test_what_is_wrong_with_a_token_command_is_told(argv, said):
     got = holdcell_token(*argv)
     assert got.returncode == 2 and said in got.stderr and got.stdout == ""
+
+
+def lines_of(tmp_path, text):
+    file = tmp_path / "principals"
+    file.write_text(text)
+    file.chmod(0o600)
+    return file
+
+
+def test_default_may_be_a_line_where_the_server_has_no_token_of_its_own_and_that_is_told(tmp_path):
+    made = holdcell_token("new", "--name", "default")
+    note = "note: a server whose file has 'default' takes no --token"
+    assert made.returncode == 0 and note in made.stderr
+    s = PrincipalServer([made.stdout], "--prespawn", "1", own=None)
+    token = made.stderr.split("token (shown only now): ", 1)[1].strip()
+    try:
+        s.start().token = token
+        assert len(s.request("GET", "/api/kernels").json()) == 1, "those of --prespawn"
+        assert s.request("GET", "/metrics").status == 200
+        checked = holdcell_token("check", s.file)
+        assert checked.returncode == 0 and ": 1 principal\n" in checked.stdout and note in checked.stderr
+    finally:
+        s.close()
+    got = subprocess.run([BIN, "serve", "--listen", f"127.0.0.1:{free_port()}", "--state-dir", str(tmp_path / "state"),
+                          "--principals", str(lines_of(tmp_path, made.stdout)), "--token", "one-more"],
+                         capture_output=True, text=True, timeout=DEADLINE)
+    assert got.returncode != 0 and "line 1: field 'name': 'default' has its token by --token" in got.stderr, got
+    assert note not in holdcell_token("new", "--name", "alice").stderr

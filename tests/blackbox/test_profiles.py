@@ -393,4 +393,31 @@ def test_check_tells_what_is_wrong_and_fails(tmp_path):
     assert f"holdcell profiles: {f}: profiles.small.limits.memory_mb: has to be a whole number" in got.stderr
     f.write_text('{"profiles": {"small": {"data": ["x"]}}}')
     assert check(f).returncode == 0 and check(f, "--data", "y=/tmp").returncode == 2
-    assert check(tmp_path / "nosuch").returncode == 2 and check("--help").returncode == 2
+    assert check(tmp_path / "nosuch").returncode == 2 and check("--help").returncode == 0
+
+
+def test_check_needs_no_data_directory_of_the_server_but_its_name(tmp_path):
+    f = tmp_path / "p"
+    f.write_text('{"profiles": {"small": {"data": ["w"]}}}')
+    f.chmod(0o644)
+    got = check(f, "--data", "w=/nowhere/at/all")
+    assert got.returncode == 0 and re.search(r"data +w\n", got.stdout), got
+    for given, why in ((["x=/nowhere/at/all"], "profiles.small.data"), (["w"], "option --data"),
+                       (["w=/nowhere", "w=/other"], "option --data: w: there are two of this name")):
+        got = check(f, *[word for one in given for word in ("--data", one)])
+        assert got.returncode == 2 and why in got.stderr, got
+
+
+@pytest.mark.parametrize("argv, said", [
+    (["profiles"], "holdcell profiles: check is missing\nusage:"),
+    (["profiles", "chek"], "holdcell profiles: 'chek' is not check\nusage:"),
+    (["profiles", "check"], "holdcell profiles: check: FILE is missing\n"),
+    (["profiles", "check", "--pids", "99"], "holdcell profiles: check: FILE is missing; it comes before the options\n"),
+    (["audit"], "holdcell audit: verify is missing\nusage:"),
+    (["audit", "verfy"], "holdcell audit: 'verfy' is not verify\nusage:"),
+    (["audit", "verify"], "holdcell audit: verify: FILE is missing\n"),
+    (["stop"], "holdcell stop: option --state-dir is needed\n"),
+])
+def test_what_is_missing_of_a_command_is_told(argv, said):
+    got = subprocess.run([BIN, *argv], capture_output=True, text=True)
+    assert got.returncode == 2 and got.stdout == "" and got.stderr.startswith(said), got
