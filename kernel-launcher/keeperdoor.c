@@ -184,8 +184,8 @@ static void take_descriptors(struct link_packet *p, struct gateway_config *g)
 }
 
 /* Nothing can fail here. */
-static void take_over(struct launcher *l, struct link_packet *p, const struct launcher_options *o,
-                      struct launcher_config *c, struct profiles *profiles)
+static void take_over(struct launcher *l, struct link_packet *p, struct launcher_config *c,
+                      struct profiles *profiles)
 {
     const int dir_fd = l->config->gateway.dir_fd;
     const hostwall_set missing = l->config->gateway.missing;
@@ -196,9 +196,7 @@ static void take_over(struct launcher *l, struct link_packet *p, const struct la
     *l->config = *c;
     free(l->profiles);
     l->profiles = profiles;
-    (void)dup2(p->fds[KEEPER_STDERR_FD], STDOUT_FILENO);
-    (void)dup2(p->fds[KEEPER_STDERR_FD], STDERR_FILENO);
-    log_setup(o->format, o->level);
+    (void)dup2(STDERR_FILENO, STDOUT_FILENO);
     launcher_grow(l, c->sessions_max);
     l->gateway.due_ms = 0;
     l->gateway.deaths = 0;
@@ -228,6 +226,29 @@ static int read_options(struct view strings, char **ret_text, char ***ret_argv,
     return rc < 0 ? (err_wrap(e, "the keeper, a holdcell that was started earlier"), rc) : 0;
 }
 
+/* What can fail of it once the options are known. What is said meanwhile is news of the new server, for its log. */
+static int try_host(struct launcher *l, const struct link_packet *p,
+                    const struct launcher_options *o, struct launcher_config *c,
+                    struct profiles **ret_profiles, struct err *e)
+{
+    struct log_place before;
+    int rc = log_place_get(&before, e);
+
+    if (rc < 0)
+        return rc;
+    (void)dup2(p->fds[KEEPER_STDERR_FD], STDERR_FILENO);
+    log_setup(o->format, o->level);
+    rc = launcher_setup_host(c, l->host, e);
+    if (rc == 0)
+        rc = policy_read(view_cstr(c->profiles != NULL ? c->profiles : ""), c, l->host,
+                         c->keeper.missing, ret_profiles, e);
+    if (rc < 0)
+        log_place_set(&before);
+    else
+        closep(&before.fd);
+    return rc;
+}
+
 static int attach(struct launcher *l, struct link_packet *p, struct err *e)
 {
     struct keeper_attach body;
@@ -247,15 +268,12 @@ static int attach(struct launcher *l, struct link_packet *p, struct err *e)
     if (rc < 0)
         return rc;
     c.keeper = l->config->keeper; /* its strings are those of the first start, which stay */
-    rc = launcher_setup_host(&c, l->host, e);
-    if (rc == 0)
-        rc = policy_read(view_cstr(c.profiles != NULL ? c.profiles : ""), &c, l->host,
-                         c.keeper.missing, &profiles, e);
+    rc = try_host(l, p, &o, &c, &profiles, e);
     if (rc < 0) {
         closep(&c.gateway.exe_fd);
         return rc;
     }
-    take_over(l, p, &o, &c, profiles);
+    take_over(l, p, &c, profiles);
     /* Now that nothing points into those of a server in between. */
     free(l->keeper.text);
     free(l->keeper.argv);

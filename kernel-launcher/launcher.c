@@ -192,9 +192,11 @@ static void read_signals(struct launcher *l)
     struct signalfd_siginfo info;
 
     while (read(l->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (l->state == LAUNCHER_KEPT && info.ssi_signo != SIGHUP)
+        const int end = info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT;
+
+        if (end && l->state == LAUNCHER_KEPT)
             log_info("keeper_told_to_end", "signo=%u by=%u", info.ssi_signo, info.ssi_pid);
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+        if (end)
             launcher_stop(l);
         else if (info.ssi_signo == SIGHUP) /* the settings have changed, which only it reads */
             gatewayproc_signal(&l->gateway, SIGHUP);

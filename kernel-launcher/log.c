@@ -1,5 +1,7 @@
 #include "log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +23,23 @@ void log_setup(enum logline_format format, enum logline_level level)
 {
     out.format = format;
     out.level = level;
+}
+
+int log_place_get(struct log_place *ret, struct err *e)
+{
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+    if (fd < 0)
+        return err_sys(e, errno, "keep the log's place");
+    *ret = (struct log_place){ fd, out.format, out.level };
+    return 0;
+}
+
+void log_place_set(struct log_place *place)
+{
+    (void)dup2(place->fd, STDERR_FILENO);
+    closep(&place->fd);
+    log_setup(place->format, place->level);
 }
 
 static int allowed(void)
