@@ -195,6 +195,7 @@ def test_at_the_end_nothing_is_left(supervised, signo):
     s.proc.send_signal(signo)
     assert s.proc.wait(10) == 0, s.log()
     assert_nothing_left(slot, s.state, pids)
+    assert sorted(os.listdir(s.state)) == ["gateway", "lock"] and os.listdir(os.path.join(s.state, "gateway")) == []
 
 
 @pytest.mark.full
