@@ -1,11 +1,14 @@
 #include "kernelproc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "err.h"
 #include "launcher.h"
@@ -42,7 +45,57 @@ int kernelproc_signal(struct kernelproc *k, const struct launch_signal *m, struc
     return rc < 0 ? err_sys(e, errno, "signal %u", m->signo) : 0;
 }
 
-void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now_ms)
+/* SIGKILL was sent to the whole process: it stays pending there until the zombie is reaped, however
+ * long the memory takes to be given back. What cannot be read is not known to end. */
+static int is_killed(pid_t pid)
+{
+    char path[32], text[4096];
+    unsigned long long pending;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    const char *at = strstr(text, "\nShdPnd:"); /* no name of a process has a raw newline there */
+    return at != NULL && sscanf(at, "\nShdPnd: %llx", &pending) == 1 &&
+           (pending & (1ULL << (SIGKILL - 1))) != 0;
+}
+
+/* 1 when a kernel of it is on its way out; which ones are marked. */
+static uint32_t kernels_end(struct session *s)
+{
+    uint32_t any = 0;
+
+    for (unsigned i = 0; i < LAUNCH_KERNELS_MAX; i++) {
+        struct kernelproc *k = &s->kernels[i];
+        if (k->state == KERNEL_RUNNING && is_killed(k->pid))
+            k->out_of_memory = any = 1;
+    }
+    return any;
+}
+
+static void tell_memory(struct launcher *l, struct session *s,
+                        const struct launch_status_answer *now, uint32_t kernel_ends)
+{
+    struct launch_out_of_memory event = {
+        .sandbox = s->id,
+        .kills = now->oom_kills,
+        .kernel_ends = kernel_ends,
+        .memory_limit_bytes = now->memory_limit_bytes,
+        .memory_peak_bytes = now->memory_peak_bytes,
+    };
+
+    launcher_event(l, LAUNCH_OUT_OF_MEMORY, &event);
+    log_info("out_of_memory",
+             "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64 " peak=%" PRIu64
+             " kernel_ends=%u",
+             s->id, now->oom_kills, now->memory_limit_bytes, now->memory_peak_bytes, kernel_ends);
+}
+
+/* exited: a kernel's end, which is told next, is what brings us here. */
+static void check_memory(struct launcher *l, struct session *s, uint64_t now_ms, uint32_t exited)
 {
     struct launch_status_answer now = { 0 };
     struct err e = { 0 };
@@ -54,21 +107,25 @@ void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now
         return;
     }
     s->memory_again_ms = now_ms < s->memory_until_ms ? now_ms + MEMORY_AGAIN_MS : 0;
-    if (now.oom_kills <= s->oom_kills)
+    int risen = now.oom_kills > s->oom_kills, again = s->oom_unsure;
+    if (!risen && !again)
         return;
-    s->memory_again_ms = 0;
-    s->oom_kills = now.oom_kills;
-    s->oom_ms = now_ms;
-    struct launch_out_of_memory event = {
-        .sandbox = s->id,
-        .kills = now.oom_kills,
-        .memory_limit_bytes = now.memory_limit_bytes,
-        .memory_peak_bytes = now.memory_peak_bytes,
-    };
-    launcher_event(l, LAUNCH_OUT_OF_MEMORY, &event);
-    log_info("out_of_memory",
-             "sandbox=%016" PRIx64 " kills=%" PRIu64 " limit=%" PRIu64 " peak=%" PRIu64, s->id,
-             now.oom_kills, now.memory_limit_bytes, now.memory_peak_bytes);
+    s->oom_unsure = 0;
+    uint32_t ends = kernels_end(s) | exited;
+    if (risen) {
+        s->oom_kills = now.oom_kills;
+        s->oom_ms = now_ms;
+    }
+    if (risen || ends)
+        tell_memory(l, s, &now, ends);
+    /* The counter rises a moment before the signal is sent. */
+    s->oom_unsure = risen && !ends;
+    s->memory_again_ms = s->oom_unsure ? now_ms + MEMORY_AGAIN_MS : 0;
+}
+
+void kernelproc_check_memory(struct launcher *l, struct session *s, uint64_t now_ms)
+{
+    check_memory(l, s, now_ms, 0);
 }
 
 void kernelproc_memory_event(struct launcher *l, struct session *s, uint64_t now_ms)
@@ -111,7 +168,7 @@ static uint32_t killed_by_limit(const struct session *s, const struct kernelproc
                                 uint64_t now_ms)
 {
     return k->signo == SIGKILL && !k->requested && s->oom_ms != 0 &&
-           now_ms - s->oom_ms <= OOM_TO_EXIT_MS;
+           (k->out_of_memory || now_ms - s->oom_ms <= OOM_TO_EXIT_MS);
 }
 
 void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc *k, int status,
@@ -126,7 +183,7 @@ void kernelproc_exited(struct launcher *l, struct session *s, struct kernelproc 
     closep(&k->pidfd);
     k->pidfd = -1;
 
-    kernelproc_check_memory(l, s, now_ms);
+    check_memory(l, s, now_ms, 1);
     struct launch_status_answer use = read_status(s);
     struct launch_kernel_exited event = {
         .sandbox = s->id,

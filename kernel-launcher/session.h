@@ -36,9 +36,10 @@ struct kernelproc {
     uint32_t generation; /* of the last start; 0: none yet */
     uint32_t flags;      /* LAUNCH_SOCKETS_FD */
     pid_t pid;
-    int pidfd;     /* owned; -1 when reaped */
-    int requested; /* 1: STOP, DEADLINE or the end of the session killed it */
-    int quiet;     /* 1: its START was answered by an error: its end is told to nobody */
+    int pidfd;         /* owned; -1 when reaped */
+    int requested;     /* 1: STOP, DEADLINE or the end of the session killed it */
+    int quiet;         /* 1: its START was answered by an error: its end is told to nobody */
+    int out_of_memory; /* 1: it was seen to end when memory had ended */
     int exit_code, signo;
 
     /* while it starts */
@@ -94,6 +95,7 @@ struct session {
     uint64_t deadline_ms;       /* 0: none */
     uint64_t oom_kills;         /* that were told */
     uint64_t oom_ms;            /* when the last rise was seen; 0: never */
+    int oom_unsure;             /* 1: told with no kernel that ends; looked at once more */
     uint64_t memory_again_ms;   /* when to ask the counters again; 0: not needed */
     uint64_t memory_until_ms;   /* when to stop asking */
     uint64_t tasks_refused;     /* that were told */

@@ -89,6 +89,7 @@ static const struct msg_field kernel_exited_fields[] = {
 static const struct msg_field out_of_memory_fields[] = {
     U64(launch_out_of_memory, sandbox),
     U64(launch_out_of_memory, kills),
+    U32_UPTO(launch_out_of_memory, kernel_ends, 1),
     U64(launch_out_of_memory, memory_limit_bytes),
     U64(launch_out_of_memory, memory_peak_bytes),
 };

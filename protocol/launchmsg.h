@@ -245,10 +245,12 @@ struct launch_kernel_exited {
     uint64_t memory_limit_bytes, memory_peak_bytes;
 };
 
-/* The limit killed some process of the session (perhaps not the kernel). */
+/* The limit killed some process of the session (perhaps not the kernel). Told again when a kernel
+ * was seen to end only at a second look. */
 struct launch_out_of_memory {
     uint64_t sandbox;
-    uint64_t kills; /* since CREATE */
+    uint64_t kills;       /* since CREATE */
+    uint32_t kernel_ends; /* 1: a kernel is on its way out, killed: KERNEL_EXITED follows */
     uint64_t memory_limit_bytes, memory_peak_bytes;
 };
 

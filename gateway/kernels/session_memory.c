@@ -8,8 +8,8 @@
 #include "session.h"
 #include "sessions_own.h"
 
-/* The launcher tells it before the exit, so that a kernel's own end has a reason: whether it
- * is the kernel's shows by then. What comes in between is told once. */
+/* The launcher says whether a kernel ends by it, if need be by a second word that comes a moment
+ * later (kernel-launcher/kernelproc.c). What comes in between is told once. */
 enum { OOM_WAIT_MS = 500 };
 
 /* Those that were at work when it happened, not what has begun since. */
@@ -50,6 +50,8 @@ void session_out_of_memory(struct session *s, const struct launch_out_of_memory 
     s->oom_peak = o->memory_peak_bytes;
     for (struct kernel *k = s->kernels; k != NULL; k = k->next)
         kernel_runs_short_of(k, SHORT_MEMORY);
-    if (s->oom_timer == NULL)
+    if (o->kernel_ends)
+        s->oom_timer = loop_timer_close(s->oom_timer); /* its death tells, whenever it comes */
+    else if (s->oom_timer == NULL)
         s->oom_timer = loop_timer_start(s->all->loop, OOM_WAIT_MS, 0, on_oom_wait, s);
 }

@@ -148,9 +148,9 @@ static void on_event(void *arg, unsigned verb, const void *body)
         on_kernel_exited(n, body);
     } else if (verb == LAUNCH_OUT_OF_MEMORY) {
         const struct launch_out_of_memory *o = body;
-        log_warn("out_of_memory", "session=%s kills=%llu limit=%llu peak=%llu", n->id,
-                 (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
-                 (unsigned long long)o->memory_peak_bytes);
+        log_warn("out_of_memory", "session=%s kills=%llu limit=%llu peak=%llu kernel_ends=%u",
+                 n->id, (unsigned long long)o->kills, (unsigned long long)o->memory_limit_bytes,
+                 (unsigned long long)o->memory_peak_bytes, o->kernel_ends);
         session_out_of_memory(n, o);
     } else if (verb == LAUNCH_TASKS_REFUSED) {
         on_tasks_refused(n, body);

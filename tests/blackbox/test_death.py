@@ -1,5 +1,6 @@
 """A kernel that dies is noticed, reported as what it was, and comes back under its id."""
 
+import ctypes
 import datetime
 import os
 import re
@@ -10,7 +11,7 @@ import pytest
 import websocket
 
 from channels import Channels, Ended
-from server import SLOW, descendants_of, read, wait_for
+from server import SLOW, descendants_of, read, status_of, wait_for
 from tiers import full_after
 
 
@@ -91,6 +92,54 @@ def test_a_child_that_is_out_of_memory_is_told_in_the_cell_and_the_session_survi
         assert c.run("kept").result == "42"
         assert "reason" not in s.kernel(kid) and "event=out_of_memory" in s.log()
         assert os.path.exists(f"/proc/{init}/exe"), "pid 1 goes last"
+
+
+class HeldAtItsEnd:
+    """A process of the host that cannot go, once it is killed, before let_go()."""
+
+    SEIZE, DETACH, CONT, TRACE_EXIT, WALL = 0x4206, 17, 7, 0x40, 0x40000000
+
+    def __init__(self, pid):
+        self.pid, self.libc = pid, ctypes.CDLL(None, use_errno=True)
+        self.ptrace(self.SEIZE, self.TRACE_EXIT)
+
+    def ptrace(self, request, data=0):
+        if self.libc.ptrace(request, self.pid, ctypes.c_void_p(0), ctypes.c_void_p(data)) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+
+    def stands(self):
+        """it stands at its end"""
+        pid, status = os.waitpid(self.pid, os.WNOHANG | self.WALL)
+        if pid == 0:
+            return False
+        assert os.WIFSTOPPED(status), status
+        if status >> 16 != 0:
+            return True
+        self.ptrace(self.CONT, os.WSTOPSIG(status))
+        return False
+
+    def let_go(self):
+        self.ptrace(self.DETACH)
+
+
+@pytest.mark.guest
+def test_a_kernel_that_takes_long_to_go_is_told_as_out_of_memory_and_as_nothing_else(server_with):
+    s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        inside = c.run("import os; os.getpid()").result
+        pid, = [p for p in descendants_of(s.proc.pid) if status_of(p).get("NSpid", "").split()[1:][-1:] == [inside]]
+        held = HeldAtItsEnd(pid)
+        c.start("x = bytearray(1 << 30)")
+        wait_for(held.stands)
+        wait_for(lambda: "event=out_of_memory session=" in s.log())
+        time.sleep(3)       # longer than anybody waits for an end that is no kernel's
+        assert "event=kernel_exited" not in s.log()
+        held.let_go()
+        _, said = said_until_restarting(c)
+        told = [m["content"]["text"] for m in said if m["header"]["msg_type"] == "stream"]
+        assert len(told) == 1 and "the kernel was killed: out of memory (limit 512 MiB, peak 512 MiB)" in told[0], told
+        assert s.kernel(kid)["reason"].startswith("out of memory: limit")
 
 
 BOMB = """

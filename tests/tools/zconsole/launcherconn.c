@@ -111,8 +111,8 @@ static void print_event(struct launcherconn *c, const struct msg_head *head)
                body.exited.kernel, body.exited.generation, body.exited.exit_code, body.exited.signo,
                body.exited.out_of_memory, body.exited.requested);
     } else if (head->verb == LAUNCH_OUT_OF_MEMORY) {
-        printf("event: oom limit=%" PRIu64 " peak=%" PRIu64 "\n", body.oom.memory_limit_bytes,
-               body.oom.memory_peak_bytes);
+        printf("event: oom limit=%" PRIu64 " peak=%" PRIu64 " kernel_ends=%u\n",
+               body.oom.memory_limit_bytes, body.oom.memory_peak_bytes, body.oom.kernel_ends);
     } else if (head->verb == LAUNCH_TASKS_REFUSED) {
         printf("event: tasks refused=%" PRIu64 " limit=%" PRIu64 "\n", body.tasks.refused,
                body.tasks.pids_limit);

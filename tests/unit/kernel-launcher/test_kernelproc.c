@@ -79,6 +79,7 @@ static void out_of_memory_is_told_before_the_exit_with_limit_and_peak(void **sta
     world_next(w, &a);
     assert_int_equal(a.head.verb, LAUNCH_OUT_OF_MEMORY);
     assert_int_equal(a.oom.kills, 1);
+    assert_int_equal(a.oom.kernel_ends, 1);
     assert_int_equal(a.oom.memory_limit_bytes, 2048);
     assert_int_equal(a.oom.memory_peak_bytes, 200);
     world_next(w, &a);
@@ -99,10 +100,53 @@ static void the_limit_may_kill_a_child_and_the_kernel_lives(void **state)
     world_fresh(&a);
     world_next(w, &a);
     assert_int_equal(a.head.verb, LAUNCH_OUT_OF_MEMORY);
+    assert_int_equal(a.oom.kernel_ends, 0);
     world_call(w, LAUNCH_STATUS, &m, NULL, 0, &a);
     assert_int_equal(a.head.verb, LAUNCH_STATUS);
     assert_int_equal(a.status.oom_kills, 1);
     assert_int_equal(a.status.sandbox, sandbox);
+}
+
+static void a_kernel_that_is_seen_to_end_only_at_the_second_look_is_told_again(void **state)
+{
+    struct world *w = *state;
+    uint64_t sandbox = world_create(w);
+
+    world_start(w, sandbox, 1, 1, "wait");
+    fake_oom();
+    world_fresh(&a);
+    world_next(w, &a);
+    assert_int_equal(a.oom.kernel_ends, 0);
+    struct session *s = sessions_find(&w->launcher.sessions, sandbox);
+    assert_true(s->memory_again_ms != 0);
+    kill(s->kernels[0].pid, SIGKILL);
+    s->memory_again_ms = 1; /* before its exit can be seen */
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_OUT_OF_MEMORY);
+    assert_int_equal(a.oom.kills, 1);
+    assert_int_equal(a.oom.kernel_ends, 1);
+    assert_int_equal(s->oom_unsure, 0);
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_KERNEL_EXITED);
+    assert_int_equal(a.exited.out_of_memory, 1);
+}
+
+static void a_kernel_that_takes_long_to_go_was_killed_by_the_limit_nevertheless(void **state)
+{
+    struct world *w = *state;
+    uint64_t sandbox = world_create(w);
+
+    for (uint32_t late = 0; late < 2; late++) {
+        world_start(w, sandbox, 1, late + 1, "wait");
+        struct session *s = sessions_find(&w->launcher.sessions, sandbox);
+        s->kernels[0].out_of_memory = (int)late; /* as seen when the counter rose */
+        s->oom_ms = 1;
+        kill(s->kernels[0].pid, SIGKILL);
+        world_fresh(&a);
+        world_next(w, &a);
+        assert_int_equal(a.head.verb, LAUNCH_KERNEL_EXITED);
+        assert_int_equal(a.exited.out_of_memory, late);
+    }
 }
 
 static void refused_tasks_are_told_once_a_second(void **state)
@@ -184,6 +228,8 @@ int main(void)
         T(a_kernel_that_init_takes_along_says_so),
         T(refused_tasks_are_told_once_a_second),
         T(out_of_memory_is_told_before_the_exit_with_limit_and_peak),
+        T(a_kernel_that_is_seen_to_end_only_at_the_second_look_is_told_again),
+        T(a_kernel_that_takes_long_to_go_was_killed_by_the_limit_nevertheless),
         T(the_limit_may_kill_a_child_and_the_kernel_lives),
         T(a_signal_reaches_the_kernel),
         T(a_signal_to_the_process_alone_reaches_it_too),
