@@ -119,6 +119,19 @@ static const char *human_reason(const struct kernel *k, char *out, size_t n)
     return out;
 }
 
+/* Where no run is there to be told by, the reason belongs to none. */
+static void tell_why(struct kernel *k, const char *text)
+{
+    char line[400];
+
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (q->is_run && !run_ended(&q->run) && !q->replied)
+            return;
+    }
+    snprintf(line, sizeof line, "\n[holdcell] %s\n", text);
+    kernel_tell_stream(k, VIEW_STR("{}"), line);
+}
+
 /* Its clients know already. */
 static void give_up(struct kernel *k, const char *why)
 {
@@ -138,19 +151,29 @@ static void give_up(struct kernel *k, const char *why)
 
 void kernel_give_up(struct kernel *k, const char *why)
 {
+    tell_why(k, why);
     kernel_end_runs(k, RUN_KERNEL_DIED, "KernelDied", why, "dead");
     give_up(k, why);
 }
 
-/* Who asked for a new kernel hears of it when nothing of it is left. */
+/* Who asked for a new kernel hears of it when nothing of it is left; who connected to it before that,
+ * at once. */
+static void leave_unborn(struct kernel *k, const char *why)
+{
+    tell_why(k, why);
+    kernel_tell_status(k, "dead");
+    k->client_end = CLIENT_DEAD;
+    k->goal = KERNEL_DELETE;
+    k->listed = 0;
+}
+
 void kernel_stillborn(struct kernel *k)
 {
     if (k->born) {
         kernel_give_up(k, k->reason);
         return;
     }
-    k->goal = KERNEL_DELETE;
-    k->listed = 0;
+    leave_unborn(k, k->reason);
     kernel_leave(k);
 }
 
@@ -202,10 +225,10 @@ static void on_death(struct kernel *k)
     }
     int again = asked == 2 ||
                 (asked == 0 && (overdue || restarts_died(&k->restarts, now_of(k), &k->pause_ms)));
-    kernel_end_runs(k, how, "KernelDied", human_reason(k, text, sizeof text),
-                    asked == 1 ? NULL
-                    : again    ? "restarting"
-                               : "dead");
+    human_reason(k, text, sizeof text);
+    if (asked == 0)
+        tell_why(k, text);
+    kernel_end_runs(k, how, "KernelDied", text, asked == 1 ? NULL : again ? "restarting" : "dead");
     if (asked == 1) { /* T42: the exit that a client asked for is final */
         k->goal = KERNEL_DELETE;
         k->reason[0] = '\0';
@@ -329,8 +352,7 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
         return;
     }
     if (k->started != NULL) { /* it never was: nothing stays listed */
-        k->goal = KERNEL_DELETE;
-        k->listed = 0;
+        leave_unborn(k, e->msg);
         waiters_call(&k->started, NULL, e);
         waiters_call(&k->restarted, NULL, e);
         kernel_leave(k);

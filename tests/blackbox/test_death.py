@@ -54,6 +54,16 @@ def test_a_death_is_reported_as_what_it_was_to_every_socket(shared, kernel, code
         assert re.search(words, model.get("reason", "")), model
 
 
+def test_the_death_of_an_idle_kernel_is_told_once_with_its_reason(shared, kernel):
+    kid = kernel("python3")
+    with Channels(shared, kid) as c:
+        assert c.run("import os, threading; threading.Timer(1, os._exit, [9]).start()").status == "ok"
+        _, said = said_until_restarting(c)
+        told = [m for m in said if m["header"]["msg_type"] == "stream"]
+        assert [m["content"]["text"] for m in told] == ["\n[holdcell] the kernel died: exited with code 9\n"]
+        assert told[0]["parent_header"] == {}, "it belongs to no cell"
+
+
 @pytest.mark.guest
 def test_a_memory_bomb_is_reported_as_out_of_memory_with_the_limit(server_with):
     s = server_with("--memory-mb", "512", "--disk-mb", "64", "--tmp-mb", "64")

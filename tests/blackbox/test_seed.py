@@ -127,6 +127,30 @@ def test_a_seed_that_fails_ends_the_kernel_and_says_where(server_with, tmp_path)
     wait_for(lambda: all(now <= before[k] for k, now in s.counters().items()))
 
 
+def said_until_dead(c):
+    """What the gateway itself has on stderr in all that a socket says up to `dead`."""
+    c.until(lambda m: m["header"]["msg_type"] == "status" and m["content"]["execution_state"] == "dead")
+    return [m["content"]["text"] for m in c.seen if m["header"]["msg_type"] == "stream" and "[holdcell]" in m["content"]["text"]]
+
+
+def test_sockets_hear_why_a_seed_failed_at_a_restart(server_with, tmp_path):
+    s = server_with("--seed-notebook", notebook(tmp_path / "s.ipynb", "import os; 1 / (not os.path.exists('second'))"))
+    kid = s.start_kernel()
+    with Channels(s, kid) as c, Channels(s, kid) as other:
+        assert c.run("open('second', 'w').close()").status == "ok"
+        r = s.request("POST", f"/api/kernels/{kid}/restart", {})
+        why = "seed notebook: cell 3: ZeroDivisionError: division by zero"
+        assert r.status == 500 and r.json()["message"].endswith(why)
+        assert said_until_dead(c) == said_until_dead(other) == [f"\n[holdcell] {why}\n"]
+
+
+def test_sockets_of_a_kernel_that_never_was_hear_why(server_with, tmp_path):
+    s = server_with("--seed-notebook", notebook(tmp_path / "s.ipynb", "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.1)"),
+                    "--seed-timeout", "15", "--prespawn", "1")
+    with Channels(s, wait_for(lambda: kernels(s))[0]["id"]) as c:
+        assert said_until_dead(c) == ["\n[holdcell] seed notebook: cell 3: the notebook was not done within 15 s\n"]
+
+
 @pytest.mark.parametrize("cell, says", [
     ("import os; os._exit(3)", "cell 3: the kernel died: exited with code 3"),
     ("import os; os.kill(os.getpid(), 9)", "cell 3: the kernel died: killed by signal 9"),
