@@ -68,6 +68,9 @@ void kernel_input_answered(struct seat *s)
 
 /* ---- what is told ---- */
 
+/* The limits are those of the session, whether the server, a profile, a principal or the request
+ * named them. */
+
 const char *kernel_limit_text(const struct kernel *k, const struct query *q, char *out, size_t n)
 {
     const struct time_limits *l = &k->session->times;
@@ -108,18 +111,19 @@ void kernel_tell_stop(struct kernel *k, struct query *q, int stopped)
     q->stop_told = 1;
     if (!stopped)
         snprintf(text, sizeof text,
-                 "\n[holdcell] the cell was interrupted by the server after %s, its %s timeout; it "
+                 "\n[holdcell] the cell was interrupted by the server after %s, the session's %s "
+                 "timeout; it "
                  "ended as it says itself\n",
                  time_text(q->clock.why == RUNCLOCK_STDIN ? l->stdin_ms : l->cell_ms, time),
                  q->clock.why == RUNCLOCK_STDIN ? "stdin" : "cell");
     else if (q->clock.why == RUNCLOCK_STDIN)
         snprintf(text, sizeof text,
-                 "\n[holdcell] cell stopped: nobody answered input() within %s, the server's "
+                 "\n[holdcell] cell stopped: nobody answered input() within %s, the session's "
                  "stdin timeout; variables are kept\n",
                  time_text(l->stdin_ms, time));
     else
         snprintf(text, sizeof text,
-                 "\n[holdcell] cell stopped after %s by the server's cell timeout; variables "
+                 "\n[holdcell] cell stopped after %s by the session's cell timeout; variables "
                  "are kept\n",
                  time_text(l->cell_ms, time));
     kernel_tell_stream(k, q->header, text);

@@ -114,7 +114,7 @@ def test_a_cell_that_runs_too_long_is_interrupted_and_its_variables_are_kept(clo
     kid, c = limited(cell_timeout=LIMIT)
     run = c.run("print('begun', flush=True)\nwhile True: pass")
     assert (run.status, run.ename, run.text) == ("error", "KeyboardInterrupt", "begun\n")
-    assert f"cell stopped after {LIMIT} s by the server's cell timeout; variables are kept" in run.stream("stderr")
+    assert f"cell stopped after {LIMIT} s by the session's cell timeout; variables are kept" in run.stream("stderr")
     assert "holdcell" not in run.reply["metadata"], "it is the kernel's own reply"
     last = run.messages[-1]["header"]["msg_type"], run.messages[-2]["header"]["msg_type"]
     assert "status" in last, "nothing of the run comes after its end"
@@ -129,7 +129,7 @@ def test_a_cell_that_takes_the_interrupt_for_its_own_is_ok_and_told_of_it(limite
     run = c.run("try:\n    while True: time.sleep(0.1)\nexcept KeyboardInterrupt: print('caught')")
     assert (run.status, run.text) == ("ok", "caught\n")
     told = run.stream("stderr")
-    assert told.count(f"the cell was interrupted by the server after {LIMIT} s, its cell timeout") == 1, told
+    assert told.count(f"the cell was interrupted by the server after {LIMIT} s, the session's cell timeout") == 1, told
     assert "cell stopped" not in told
     assert c.run("kept").result == "4711"
 
@@ -141,7 +141,7 @@ def test_a_question_that_nobody_answers_ends_its_cell(limited, hostile):
     c.until(lambda m: m["header"]["msg_type"] == "input_request")
     run = Channels.finish.__get__(c)(asked)
     assert (run.status, run.ename) == ("error", "KeyboardInterrupt")
-    assert f"nobody answered input() within {LIMIT} s, the server's stdin timeout; variables are kept" in run.stream("stderr")
+    assert f"nobody answered input() within {LIMIT} s, the session's stdin timeout; variables are kept" in run.stream("stderr")
     assert c.run(f"time.sleep({LIMIT} + 0.5); kept").result == "4711", "cells have no limit here"
 
 
