@@ -53,6 +53,7 @@ static int add_flags(struct buf *out, const struct serve_options *o, struct err 
         { "audit-required", o->audit_required },   { "no-auth", o->no_auth },
         { "no-list-kernels", o->no_list_kernels }, { "no-tracebacks", o->no_tracebacks },
         { "cull-connected", o->cull_connected },   { "cull-busy", o->cull_busy },
+        { "workspaces", o->workspaces != NULL },
     };
     int rc = 0;
 

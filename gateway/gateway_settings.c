@@ -275,6 +275,7 @@ static int read_policy(struct gateway_settings *s, struct view blob, struct err 
         .iopub_rate = rate,
         .data = settings_text(blob, "data", NULL),
         .message_types = settings_text(blob, "allowed-message-types", NULL),
+        .workspaces = settings_flag(blob, "workspaces"),
         .no_tracebacks = settings_flag(blob, "no-tracebacks"),
         .handshake_ms = info_ms,
         .seed_ms = seed_ms,

@@ -146,8 +146,9 @@ static void tell_disk(struct kernel *k, struct query *q)
     snprintf(
         text, sizeof text,
         "\n[holdcell] disk full: the limits of this session are /home/user %llu MiB, /tmp %llu "
-        "MiB, /dev/shm %llu MiB, and %" PRIu32 " files in each; /home/user/work has its own\n",
-        MIB(l->home_bytes), MIB(l->tmp_bytes), MIB(l->shm_bytes), l->inodes);
+        "MiB, /dev/shm %llu MiB, and %" PRIu32 " files in each%s\n",
+        MIB(l->home_bytes), MIB(l->tmp_bytes), MIB(l->shm_bytes), l->inodes,
+        sessions_policy(k->all)->workspaces ? "; /home/user/work has its own" : "");
     kernel_tell_stream(k, q->header, text);
 }
 

@@ -50,7 +50,8 @@ struct sessions_policy {
     struct ratelimit_config iopub_rate; /* of each socket */
     const char *data;                   /* names of data directories (datanames.h); NULL: none */
     const char *message_types;          /* comma list of those that clients may send; NULL: all */
-    int no_tracebacks;                  /* errors of cells are told without their text */
+    int workspaces;        /* sessions have that of their principal at /home/user/work */
+    int no_tracebacks;     /* errors of cells are told without their text */
     uint64_t handshake_ms; /* how long a handshake may wait for a kernel that starts; 0: 8000 */
 };
 

@@ -90,6 +90,7 @@ def test_a_full_file_system_is_told_and_the_session_goes_on(server, limited, whe
     run = limited.run(f"n = 0\nwith open('{where}/full', 'wb', buffering=0) as f:\n    while True: n += f.write(bytes(1 << 16))")
     assert run.ename == "OSError" and "[Errno 28]" in run.of("error")[0]["content"]["evalue"]
     assert "disk full" in run.stream("stderr") and f"{where} {mib} MiB" in run.stream("stderr")
+    assert "/home/user/work" not in run.stream("stderr"), "there is none on this server"
     assert 0.8 * mib <= int(limited.run(f"os.unlink('{where}/full'); n >> 20").result) <= 1.05 * mib
     assert limited.run(f"open('{where}/again', 'w').write('x' * 100000); kept").result == "4711"
 

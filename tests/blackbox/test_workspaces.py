@@ -1,6 +1,7 @@
 """Workspaces (--workspaces): what lies in /home/user/work outlives kernels and servers, with a quota, for its principal alone."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -112,6 +113,9 @@ def test_two_kernels_of_one_principal_share_it(place):
         a, b = ann.start_kernel("python3"), ann.start_kernel("python3")
         run(ann, "open('work/shared', 'w').write('from a')", a)
         assert run(ann, "import os; open('work/shared').read(), os.stat('work/shared').st_uid", b) == "('from a', 1000)"
+        with Channels(ann, a) as c:
+            full = c.run("raise OSError(28, 'full')")
+            assert re.search("disk full: .* files in each; /home/user/work has its own\n", full.stream("stderr")), full.messages
         assert len(loops_below(place)) == 1
         assert ann.delete_kernel(a) == 204
         assert run(ann, "open('work/shared').read()", b) == "'from a'"
