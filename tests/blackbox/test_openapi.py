@@ -12,8 +12,10 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from channels import Channels
+from principals import entry
 from rawhttp import Raw, upgrade
 from server import BIN, ROOT
+from test_profiles import ProfileServer
 
 GHOST = "00000000-0000-4000-8000-000000000000"
 METHODS = {"get", "head", "post", "put", "patch", "delete"}
@@ -67,8 +69,8 @@ class Checked:
     def check(self, method, path, status, headers, body):
         template, op = self.operation(method, path)
         responses = op["responses"]
-        assert str(status) in responses or status >= 400, f"{method} {template} says nothing of {status}"
-        told = self.resolved(responses.get(str(status), responses.get("default")))
+        assert str(status) in responses, f"{method} {template} says nothing of {status}"    # `default` is for what nobody foresees
+        told = self.resolved(responses[str(status)])
         self.seen.add((method, template, str(status)))
         for name in told.get("headers", ()):
             assert headers.get(name) is not None, f"{method} {path}: {status} without {name}"
@@ -219,6 +221,25 @@ def test_answers_of_a_server_that_lists_nothing(server_with, document):
     ask("POST", "/api/kernels", {}, status=201)
     ask("POST", "/api/kernels", {"kernel_id": str(uuid.uuid4())}, status=403)
     ask("POST", "/api/sessions", {"path": "x", "type": "console"}, status=403)
+
+
+def test_answers_about_profiles(document):
+    s = ProfileServer({"small": {"limits": {"memory_mb": 300}}, "other": {}}, lines=[entry("ann", profile="small")]).start()
+    try:
+        ask = Checked(s, document)
+        kid = ask("POST", "/api/kernels", {"profile": "small"}, status=201).json()["id"]
+        ask("POST", "/api/kernels", {"kernel_id": kid, "profile": "small"}, status=201)
+        ask("POST", "/api/kernels", {"kernel_id": kid, "profile": "other"}, status=409)
+        ask("POST", "/api/kernels", {"profile": "none"}, status=400)
+        model = {"path": "x", "type": "notebook", "kernel": {"profile": "small"}}
+        url = "/api/sessions/" + ask("POST", "/api/sessions", model, status=201).json()["id"]
+        ask("POST", "/api/sessions", {**model, "kernel": {"profile": "other"}}, status=409)
+        ask("PATCH", url, {"kernel": {"id": kid, "profile": "other"}}, status=409)
+        ann = Checked(s.as_("ann"), document)
+        ann("POST", "/api/kernels", {"profile": "other"}, status=403)
+        ann("POST", "/api/sessions", {**model, "path": "y", "kernel": {"profile": "other"}}, status=403)
+    finally:
+        s.close()
 
 
 def test_every_operation_was_tried(ask, document):
