@@ -14,6 +14,7 @@
 #include "err.h"
 #include "httphead.h"
 #include "httpurl.h"
+#include "log.h"
 
 enum { TOKEN_MAX = 8192 }; /* longer than a request line or field can be */
 
@@ -330,12 +331,27 @@ static int host_allowed(const struct auth *a, const struct arrival *from)
     return in_list(a->allow_hosts, name);
 }
 
+/* What pages are kept out by: whoever runs one finds here why. */
+static void log_refused(const char *event, const char *what, struct view value,
+                        const struct arrival *from)
+{
+    static struct log_limit limit;
+    char text[200], host[200];
+
+    if (log_allowed(&limit, 20))
+        log_info(event, "%s=%s host=%s", what, log_escape(value.p, value.n, text, sizeof text),
+                 log_escape(from->host.p, from->host.n, host, sizeof host));
+}
+
 static int check_origin(const struct auth *a, const struct http_head *head,
                         const struct arrival *from, int websocket, struct err *e)
 {
     if (origin_allowed(a, head, from))
         return 0;
-    err_set(e, EPERM, websocket ? "this Origin is not allowed" : "Not Found");
+    log_refused("origin_refused", "origin", http_value(head, "origin"), from);
+    /* 404 is what Jupyter's servers answer; the page that asked is not let read why. */
+    err_set(e, EPERM, "%sthis Origin is not allowed (--allow-origin)",
+            websocket ? "" : "Not Found: ");
     return websocket ? 403 : 404;
 }
 
@@ -345,7 +361,8 @@ int auth_check(const struct auth *a, const struct http_head *head, const struct 
     *ret = (struct principal){ .name = PRINCIPAL_DEFAULT, .profiles_all = 1 };
     *proof = (struct proof){ .kind = PROOF_NONE };
     if (a->open && !host_allowed(a, from)) {
-        err_set(e, EPERM, "this name of the server is not allowed (Host)");
+        log_refused("host_refused", "name", host_name(from->host), from);
+        err_set(e, EPERM, "this name of the server is not allowed (Host, --allow-hosts)");
         return 403;
     }
     if (a->open)

@@ -21,7 +21,7 @@ enum {
     ROUTE_ROOT = 4,      /* also at the root, outside of the base URL */
     ROUTE_PROBE = 4 | 8, /* likewise, and nothing of a request is checked: it tells no secret */
     ROUTE_ALL = 16,      /* tells of all principals: not for each of them */
-    ROUTE_WEBSOCKET = 2, /* a foreign Origin gets 403; else 404, which tells nothing */
+    ROUTE_WEBSOCKET = 2, /* a foreign Origin gets 403; else 404, as of Jupyter's servers */
 };
 
 struct route {

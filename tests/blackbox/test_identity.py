@@ -159,6 +159,7 @@ def test_a_foreign_page_does_not_get_through_the_proxy(server):
         assert e.value.status_code == 403
         websocket.create_connection(url, header=head, origin=f"http://127.0.0.1:{server.port}", timeout=DEADLINE).close()
         assert alice.request("DELETE", f"/api/kernels/{kid}", headers={"Origin": "https://evil.example"}).status == 404
+        assert server.log().count("event=origin_refused origin=https://evil.example host=127.0.0.1:") == 2
     finally:
         assert alice.delete_kernel(kid) == 204
 
