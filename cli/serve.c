@@ -23,6 +23,7 @@
 #include "launcher_args.h"
 #include "listen.h"
 #include "log.h"
+#include "messagetypes.h"
 #include "reload.h"
 #include "rlimits.h"
 #include "serve_options.h"
@@ -278,11 +279,12 @@ static int prepare(struct server *s, struct err *e)
     return rc;
 }
 
-static void warn_of_missing_kernels(const struct server *s)
+static void warn_of_names(const struct server *s)
 {
     kernelpath_warn(s->kernel_path, "allowed-kernels", s->options.allowed_kernels);
     kernelpath_warn(s->kernel_path, "default-kernel", s->options.default_kernel);
     kernelpath_warn(s->kernel_path, "force-kernel", s->options.force_kernel);
+    messagetypes_warn("allowed-message-types", s->options.allowed_message_types);
 }
 
 /* The values were checked. */
@@ -382,7 +384,7 @@ int command_serve(int argc, char **argv)
     } else {
         setup_log(&s.options);
         serve_options_warn();
-        warn_of_missing_kernels(&s);
+        warn_of_names(&s);
         if (s.other_runtime)
             log_warn("runtime_of_kept_kernels", "path=\"%s\"", s.siblings.runtime);
         status = run(&s);

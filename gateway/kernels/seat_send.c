@@ -175,6 +175,17 @@ static int is_allowed(const char *list, struct jsonscan_value type)
     return 0;
 }
 
+/* Dropped without an answer, as by Jupyter's servers. */
+static int not_allowed(struct jsonscan_value type, struct err *e)
+{
+    char name[QUERY_TYPE_MAX];
+
+    if (jsonscan_string_copy(type, name, sizeof name, NULL) < 0 ||
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyz_")] != '\0')
+        return err_set(e, HC_EPARSE, "messages of this type are not allowed");
+    return err_set(e, HC_EPARSE, "%s is none of --allowed-message-types", name);
+}
+
 int seat_send(struct seat *s, const struct client_message *c, struct err *e)
 {
     struct kernel *k = s->kernel;
@@ -196,7 +207,7 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
         return rc;
     }
     if (!is_allowed(sessions_policy(k->all)->message_types, facts.header.msg_type))
-        return err_set(e, HC_EPARSE, "messages of this type are not allowed");
+        return not_allowed(facts.header.msg_type, e);
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
     int is_run = kernel_is_run(c->channel, &facts);

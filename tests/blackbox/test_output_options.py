@@ -70,3 +70,11 @@ def test_types_of_messages_can_be_limited(server_with):
         refused = c.send("complete_request", {"code": "pri", "cursor_pos": 3})
         assert c.run("2").result == "2"
         assert not any(m["parent_header"].get("msg_id") == refused for m in c.seen)
+    assert 'event=message_dropped error="complete_request is none of --allowed-message-types"' in s.log()
+    assert "unknown_message_type" not in s.log()
+
+
+def test_a_type_of_messages_that_nobody_knows_is_warned_of_by_name(server_with):
+    s = server_with("--allowed-message-types", "execute_request,foo")
+    warned = [ln for ln in s.log().splitlines() if "event=unknown_message_type" in ln]
+    assert len(warned) == 1 and "level=warn" in warned[0] and "option=--allowed-message-types type=foo " in warned[0], warned
