@@ -11,6 +11,7 @@
 #include "options.h"
 #include "optionvalue.h"
 #include "serve_token.h"
+#include "timelimits.h"
 
 #define TEXT(name, metavar, member, help)                                                \
     {                                                                                    \
@@ -267,6 +268,26 @@ static int wrong_value(const struct option_reader *r, const char *option, struct
     return -EINVAL;
 }
 
+/* As profiles, principals and requests have it. */
+static int check_times(const struct serve_options *o, struct err *e)
+{
+    const struct {
+        const char *option;
+        uint64_t ms;
+    } times[] = {
+        { "cell-timeout", o->cell_timeout_ms },
+        { "stdin-timeout", o->stdin_timeout_ms },
+        { "max-lifetime", o->max_lifetime_ms },
+    };
+
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        if (times[i].ms != 0 && times[i].ms < TIME_LEAST_MS)
+            return err_set(e, EINVAL, "option --%s: %g is below the least, %g; 0 is none",
+                           times[i].option, (double)times[i].ms / 1000, TIME_LEAST_MS / 1000.0);
+    }
+    return 0;
+}
+
 static int check_values(const struct option_reader *r, const struct serve_options *o, struct err *e)
 {
     const struct {
@@ -311,7 +332,8 @@ static int check_values(const struct option_reader *r, const struct serve_option
         return err_set(e, EINVAL, "option --state-dir: the name is empty");
     if (o->workspace_mb != SERVE_UNSET && o->workspaces == NULL)
         return err_set(e, EINVAL, "option --workspace-mb needs --workspaces");
-    return check_identity(o, e);
+    int rc = check_times(o, e);
+    return rc < 0 ? rc : check_identity(o, e);
 }
 
 /* What sessions get without a wish they may ask for as well. */
