@@ -332,14 +332,14 @@ static int host_allowed(const struct auth *a, const struct arrival *from)
 }
 
 /* What pages are kept out by: whoever runs one finds here why. */
-static void log_refused(const char *event, const char *what, struct view value,
-                        const struct arrival *from)
+static void log_refused(const char *event, const struct http_head *head, const struct arrival *from)
 {
     static struct log_limit limit;
+    struct view origin = http_value(head, "origin");
     char text[200], host[200];
 
     if (log_allowed(&limit, 20))
-        log_info(event, "%s=%s host=%s", what, log_escape(value.p, value.n, text, sizeof text),
+        log_info(event, "origin=%s host=%s", log_escape(origin.p, origin.n, text, sizeof text),
                  log_escape(from->host.p, from->host.n, host, sizeof host));
 }
 
@@ -348,7 +348,7 @@ static int check_origin(const struct auth *a, const struct http_head *head,
 {
     if (origin_allowed(a, head, from))
         return 0;
-    log_refused("origin_refused", "origin", http_value(head, "origin"), from);
+    log_refused("origin_refused", head, from);
     /* 404 is what Jupyter's servers answer; the page that asked is not let read why. */
     err_set(e, EPERM, "%sthis Origin is not allowed (--allow-origin)",
             websocket ? "" : "Not Found: ");
@@ -361,7 +361,7 @@ int auth_check(const struct auth *a, const struct http_head *head, const struct 
     *ret = (struct principal){ .name = PRINCIPAL_DEFAULT, .profiles_all = 1 };
     *proof = (struct proof){ .kind = PROOF_NONE };
     if (a->open && !host_allowed(a, from)) {
-        log_refused("host_refused", "name", host_name(from->host), from);
+        log_refused("host_refused", head, from);
         err_set(e, EPERM, "this name of the server is not allowed (Host, --allow-hosts)");
         return 403;
     }
