@@ -38,7 +38,7 @@ enum keeper_verb {
 enum {
     /* Of these messages, of launchmsg.h and of what init is asked: a launcher that lives
      * on serves gateways that were built later. */
-    KEEPER_VERSION = 4,
+    KEEPER_VERSION = 5,
     KEEPER_ARGV_MAX = 96 * 1024,
     KEEPER_STRINGS_MAX = 64,
     KEEPER_TEXT_MAX = 1024,

@@ -8,11 +8,18 @@
 #include "seat.h"
 #include "sessions_own.h"
 
-/* Messages that wait for the kernel to come up are work too. */
+/* What clients asked, and not what the kernel says: a cell may have it say busy for ever. Messages that wait
+ * for the kernel to come up are work too. */
 static int has_work(const struct kernel *k)
 {
-    if (kernel_works(k) || k->seeding != NULL)
+    uint64_t now = loop_now_ms(k->all->loop);
+
+    if (k->adopted || queries_runs(k->queries) > 0 || k->seeding != NULL)
         return 1;
+    for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
+        if (query_works(q, now))
+            return 1;
+    }
     for (const struct seat *s = k->seats; s != NULL; s = s->next) {
         if (s->held != NULL)
             return 1;

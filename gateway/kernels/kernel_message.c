@@ -270,6 +270,8 @@ void kernel_on_iopub(void *arg, const struct jmsg *m, const struct jmsg_facts *f
         return;
     }
     struct query *q = queries_match_status(k->queries, n.parent_id, n.parent_session);
+    if (q != NULL)
+        activity_answer(&k->activity, q->type, kernel_now(k));
     look_ahead(k, q, &n, m, state);
     if (!kernel_takes_output(k, q, m->parent_header, n.type, jmsg_bytes(m)))
         return;

@@ -29,6 +29,12 @@ void activity_touch(struct activity *a, struct activity_now now)
     a->last_ms = now.ms;
 }
 
+void activity_answer(struct activity *a, const char *request_type, struct activity_now now)
+{
+    if (is_tracked(request_type))
+        activity_touch(a, now);
+}
+
 void activity_start(struct activity *a, struct activity_now now)
 {
     a->state = ACTIVITY_STARTING;
@@ -55,7 +61,7 @@ void activity_message(struct activity *a, const char *type, const char *parent_t
         return;
     int parent_tracked = is_tracked(parent_type); /* "no parent" is tracked */
     if (is_tracked(type) || parent_tracked || a->state == ACTIVITY_BUSY)
-        activity_touch(a, now);
+        a->last_us = now.us;
     if (strcmp(type, "status") == 0)
         take_status(a, parent_tracked, execution_state);
 }

@@ -75,6 +75,29 @@ def test_a_kernel_at_work_stays_and_its_time_begins_when_the_work_ends(server_wi
     assert float(culled(s, kid)["idle_s"]) < WATCH
 
 
+FORGED = """
+k = get_ipython().kernel
+k.session.send(k.iopub_socket, 'status', {'execution_state': 'busy'}, ident=b'kernel.status',
+               parent={'header': {'msg_id': 'nobodys', 'session': 'nobodys', 'msg_type': 'execute_request'}})
+"""
+PRINTS = """
+import threading, time
+def go_on():
+    while True: time.sleep(0.2); print('still here', flush=True)
+threading.Thread(target=go_on, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("code", [FORGED, PRINTS], ids=["a-forged-busy", "output-without-end"])
+def test_what_a_kernel_says_of_itself_does_not_keep_it(server_with, code):
+    s = server_with(*FAST)
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        assert c.run(code).status == "ok"
+    gone(s, kid)
+    assert culled(s, kid)["busy"] == "0"
+
+
 @pytest.mark.full
 def test_questions_for_kernel_info_and_reconnects_do_not_keep_it(server_with):
     s = server_with("--cull-connected", *FAST)

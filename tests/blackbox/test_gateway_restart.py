@@ -260,7 +260,7 @@ def test_a_question_that_its_client_had_not_got_is_asked_again(server_with):
 def test_cells_that_wait_their_turn_are_run_and_told(server_with):
     s = server_with()
     kid, c = with_kernel(s)
-    first = Story(c.start(slow_cell("m", 10, 0.2)))
+    first = Story(c.start(slow_cell("m", 30, 0.2)))     # a server that comes back late finds them still waiting
     others = [Story(c.start(f"print('cell', {i})")) for i in range(20)]
     take_until(c, first, "line 1\n")
     until_sent(s, 1 + 1 + len(others))

@@ -58,7 +58,7 @@ static void execution_state_follows_jupyters_table(void **state)
     }
 }
 
-static void both_clocks_of_activity_move_together(void **state)
+static void what_a_kernel_says_moves_what_clients_see_and_not_its_idleness(void **state)
 {
     struct activity a;
 
@@ -68,9 +68,15 @@ static void both_clocks_of_activity_move_together(void **state)
     activity_message(&a, "status", "kernel_info_request", "idle", (struct activity_now){ 200, 20 });
     assert_int_equal(a.last_us, 100);
     assert_int_equal(a.last_ms, 10);
-    activity_message(&a, "status", "execute_request", "idle", (struct activity_now){ 300, 30 });
+    activity_message(&a, "status", "execute_request", "busy", (struct activity_now){ 300, 30 });
+    assert_int_equal(a.state, ACTIVITY_BUSY);
     assert_int_equal(a.last_us, 300);
-    assert_int_equal(a.last_ms, 30);
+    assert_int_equal(a.last_ms, 10);
+    activity_answer(&a, "kernel_info_request", (struct activity_now){ 400, 40 });
+    assert_int_equal(a.last_ms, 10);
+    activity_answer(&a, "execute_request", (struct activity_now){ 500, 50 });
+    assert_int_equal(a.last_us, 500);
+    assert_int_equal(a.last_ms, 50);
 }
 
 /* ---- culling ---- */
@@ -317,7 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(execution_state_follows_jupyters_table),
-        cmocka_unit_test(both_clocks_of_activity_move_together),
+        cmocka_unit_test(what_a_kernel_says_moves_what_clients_see_and_not_its_idleness),
         cmocka_unit_test(culling_spares_what_is_used),
         cmocka_unit_test(five_quick_deaths_are_borne_the_sixth_is_the_end),
         cmocka_unit_test(a_stable_life_begins_a_new_row),
