@@ -626,6 +626,14 @@ static void read_router(void *arg)
     }
 }
 
+/* A kernel that accepts and reads when it is told to; no more messages than these wait at its side. */
+static void bind_slow_reader(struct fixture *f, int messages)
+{
+    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER);
+    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &messages, sizeof messages);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+}
+
 static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later(void **state)
 {
     struct fixture *f = *state;
@@ -636,10 +644,7 @@ static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later
     struct zsocket *s;
     size_t sizes[] = { 16, 4 << 20 };
 
-    int hwm = 8;
-    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER);
-    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
-    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+    bind_slow_reader(f, 8);
     assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
     for (unsigned i = 0; i < 2; i++) {
         struct view frame = { calloc(1, sizes[i]), sizes[i] };
@@ -658,42 +663,6 @@ static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later
         free((void *)(uintptr_t)frame.p);
     }
     s = zsocket_close(s);
-}
-
-/* Many small frames are as much as a large one, and a frame costs where it is empty, too. */
-static void frames_of_any_size_are_bounded_by_their_bytes(void **state)
-{
-    struct fixture *f = *state;
-    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
-    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .path = f->endpoint + strlen("ipc://"),
-                                       .identity = "d" };
-    struct zsocket *s;
-    enum { FRAMES = 4000 };
-    size_t sizes[] = { 8000, 0 };
-    struct view *frames = calloc(FRAMES, sizeof *frames);
-    uint8_t *bytes = calloc(1, sizes[0]);
-
-    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER); /* accepts, and never reads */
-    int hwm = 1;
-    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
-    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        size_t each = FRAMES * (sizes[i] + sizeof(zmq_msg_t));
-        unsigned sent = 0;
-        int rc;
-        assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
-        for (unsigned n = 0; n < FRAMES; n++)
-            frames[n] = (struct view){ bytes, sizes[i] };
-        while ((rc = zsocket_send(s, frames, FRAMES, NULL)) == 0)
-            assert_true(++sent < 1000);
-        assert_int_equal(rc, -EAGAIN);
-        /* and what the peer's own buffers take */
-        assert_true(sent <= ZSOCKET_IN_FLIGHT_MAX / each + 1 + (i == 0 ? 2 : 100));
-        s = zsocket_close(s);
-    }
-    free(bytes);
-    free(frames);
 }
 
 /* How many messages of n bytes that nobody reads the sockets of one kernel take. */
@@ -719,11 +688,8 @@ static void one_kernel_leaves_others_room_among_what_waits(void **state)
     struct zsocket *s[KERNELS][SOCKETS];
     struct view word = VIEW_STR("interrupt");
     unsigned filled[KERNELS];
-    int hwm = 1;
 
-    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER); /* accepts, and never reads */
-    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &hwm, sizeof hwm);
-    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+    bind_slow_reader(f, 1);
     for (unsigned k = 0; k < KERNELS; k++) {
         peers[k] = zsocket_peer_new(NULL, NULL);
         for (unsigned i = 0; i < SOCKETS; i++) {
@@ -768,7 +734,6 @@ int main(void)
         TEST(what_was_published_before_a_reply_is_read_before_it),
         TEST(iopub_has_its_own_turn_when_a_reply_waits_for_it),
         TEST(one_kernel_leaves_others_room_among_what_waits),
-        TEST(frames_of_any_size_are_bounded_by_their_bytes),
         TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
     };
 
