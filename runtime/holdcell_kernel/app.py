@@ -20,7 +20,7 @@ from IPython.core.profiledir import ProfileDir
 from traitlets import Any, Unicode, default, observe
 from traitlets.config import Config
 
-from . import packaging
+from . import packaging, pairs
 from .interrupts import Kernel, NamingKernel
 from .places import usable
 
@@ -49,6 +49,7 @@ class KernelApp(IPKernelApp):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
+        pairs.use()
         # a history file would grow in the session's home and break when that is full
         self.update_config(Config({"HistoryManager": {"hist_file": ":memory:"}}))
 
