@@ -1,5 +1,7 @@
 /* Taking over what clients of the gateway before this one had at a kernel: seats,
  * runs under way, a question; and finding out which of those runs are over. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "err.h"
@@ -68,15 +70,14 @@ static void take_run(struct reader *r, const struct noteitem *i)
     fill_query(&q, r->seat, i);
     if (q.id[0] == '\0')
         return;
-    if (i->flags & NOTEITEM_UNDELIVERED) {
+    struct query *added = i->flags & NOTEITEM_UNDELIVERED ? NULL : queries_add(k->queries, &q);
+    if (added == NULL) { /* or it waited behind so many that it cannot have been sent */
         kernel_tell_gap(k, &q);
         kernel_tell_reply(k, &q, "RunLost", kernel_lost_text);
         kernel_tell_idle(k, q.seat, q.header);
+        seat_run_ended(r->seat, q.header); /* this gateway may go before the client comes, too */
         return;
     }
-    struct query *added = queries_add(k->queries, &q);
-    if (added == NULL)
-        return;
     r->run = added;
     k->inherited++;
     if (i->flags & NOTEITEM_BUSY) {
@@ -84,6 +85,16 @@ static void take_run(struct reader *r, const struct noteitem *i)
         run_busy(&added->run);
         kernel_tell_gap(k, added);
     }
+}
+
+static void take_more(struct seat *s, const struct noteitem *i)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "[holdcell] and the ends of %" PRIu64 " cells before are lost\n",
+             noteitem_more(i));
+    kernel_tell_seat(s, text);
+    s->unseen_forgotten = (unsigned)noteitem_more(i);
 }
 
 static void take_sent(struct kernel *k, struct query *q, const struct noteitem *i)
@@ -155,6 +166,8 @@ void kernel_inherit(struct kernel *k, struct view items)
         } else if (i.kind == NOTEITEM_SENT) {
             if (r.run != NULL)
                 take_sent(k, r.run, &i);
+        } else if (i.kind == NOTEITEM_MORE) {
+            take_more(r.seat, &i);
         } else if ((i.flags & NOTEITEM_PART) == r.ask_parts) {
             r.ask[r.ask_parts++] = i.bytes;
             r.ask_given = i.flags & NOTEITEM_GIVEN;

@@ -405,6 +405,10 @@ void kernel_on_reply(struct seat *s, enum jmsg_channel channel, const struct jms
         return;
     q->replied = 1;
     q->replied_ms = loop_now_ms(sessions_loop(k->all));
+    if (channel == JMSG_SHELL) {
+        k->replied_ms = q->replied_ms;
+        k->replied_idle_ms = q->idle ? q->idle_ms : q->replied_ms;
+    }
     kernel_is_ready_now(k);
     if (q->allow_stdin && q->is_run)
         seat_answered(s); /* it waits for no input any more */

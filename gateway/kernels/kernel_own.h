@@ -99,6 +99,8 @@ struct kernel {
     struct queries *queries;
     struct silence silence;
     uint64_t held_count; /* messages that clients had to wait with, ever */
+    unsigned held_runs;  /* that wait now */
+    size_t held_bytes;   /* likewise, of all messages */
     struct activity activity;
     uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
     int noted_busy;
@@ -107,12 +109,15 @@ struct kernel {
     struct restarts restarts;
     unsigned connections;
     uint64_t iopub_ms; /* when it published last */
+    uint64_t replied_ms,
+        replied_idle_ms; /* of the last answer on the shell: when it came, and its idle */
 
-    int recipe_fd;       /* owned: the recipe in a memfd, made for the first note; -1 */
-    uint64_t notes;      /* written so far */
-    unsigned notes_open; /* not acknowledged by the launcher */
-    int note_stale;      /* what the last one says is not all */
-    int note_awaited;    /* messages wait for one */
+    int recipe_fd;          /* owned: the recipe in a memfd, made for the first note; -1 */
+    uint64_t notes;         /* written so far */
+    unsigned notes_open;    /* not acknowledged by the launcher */
+    int note_stale;         /* what the last one says is not all */
+    int note_awaited;       /* messages wait for one */
+    uint64_t note_after_ms; /* the last one was long: the next is not written before */
     struct loop_timer *note_timer;
     unsigned inherited; /* runs of the gateway before this one; 0 when they are over */
 
@@ -194,8 +199,8 @@ void kernel_started(struct kernel *k);       /* tells who waits for it */
 void kernel_disconnect(struct kernel *k);    /* closes link, DEALERs and endpoints */
 
 /* ---- kernel_note.c ---- */
-void kernel_note(struct kernel *k);    /* writes one */
-int kernel_note_now(struct kernel *k); /* likewise; 0: too many are on their way, messages wait */
+void kernel_note(struct kernel *k);       /* writes one */
+int kernel_note_now(struct kernel *k);    /* likewise; 0: not yet, messages wait for the next one */
 void kernel_note_later(struct kernel *k); /* something has changed */
 void kernel_noted(struct kernel *k);      /* the launcher has one */
 

@@ -61,13 +61,21 @@ static int watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
     return 0;
 }
 
+/* When what ended at that time can last have been answered. Replies come in the order of ends, by another
+ * socket than the idles, and behind a thousand runs they may be seconds late: while those of
+ * what ended before come, its own may. */
+static uint64_t answered_until(const struct kernel *k, uint64_t ended_ms)
+{
+    return k->replied_ms > ended_ms && k->replied_idle_ms <= ended_ms ? k->replied_ms : ended_ms;
+}
+
 /* An inspect_request, say, that ended without a reply: too large, or a kernel that
  * does not know it. */
 static int watch_unanswered(struct kernel *k, struct query *q, uint64_t now)
 {
     struct seat *s = seat_by_number(k, q->seat);
 
-    if (now - q->idle_ms < NO_ANSWER_MS)
+    if (now - answered_until(k, q->idle_ms) < NO_ANSWER_MS)
         return 0;
     q->replied = 1;
     kernel_tell_reply(k, q, "ReplyLost", "the kernel ended the request without a reply");
@@ -106,6 +114,8 @@ static int watch_one(struct kernel *k, struct query *q, uint64_t now)
     /* A reply may run ahead of a flood on iopub: while that flows, its idle may come. */
     if (q->run.replied && k->iopub_ms > q->run.first_end_ms)
         q->run.first_end_ms = k->iopub_ms;
+    if (q->idle && !q->replied)
+        q->run.first_end_ms = answered_until(k, q->idle_ms);
     if (kernel_run_is_lost(q, now)) {
         kernel_end_lost(k, q);
         return WATCH_RELEASE;

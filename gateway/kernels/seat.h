@@ -11,6 +11,7 @@
 #include "client.h"
 #include "eventlog.h"
 
+struct buf;
 struct client;
 struct jmsg;
 struct jmsg_facts;
@@ -28,10 +29,12 @@ enum {
         256, /* of one kernel: each costs the process two or three descriptors of 1,024 */
     SEAT_HELD_MAX = 1024, /* messages that wait for the proof of iopub */
     SEAT_HELD_BYTES = 16 * 1024 * 1024,
+    SEATS_HELD_BYTES = 64 * 1024 * 1024, /* of all seats of a kernel; each may have one message */
+    SEATS_RUNS_MAX =
+        4096, /* runs without an end, of all seats; each may have one: the note has room */
     SEAT_HEIRS_MAX = 4,
     SEAT_UNSEEN_MAX = 1024,
     SEAT_UNSEEN_BYTES = 256 * 1024,
-    SEAT_UNSEEN_NOTED = 64,    /* of those, the newest: known to the next gateway */
     SEAT_ASK_MAX = 4096,       /* bytes of an input_request that the next gateway can repeat */
     SEAT_INHERITED_MS = 60000, /* so long clients of the gateway before have a place */
 };
@@ -163,6 +166,11 @@ void seat_run_ended(struct seat *s, struct view header);
 void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS]);
 void seat_answered(struct seat *s);  /* nothing is asked any more */
 void seat_delivered(struct seat *s); /* the cursor moved */
+
+/* ---- seat_note.c ---- */
+/* The seats, as items of the kernel's note. -EMSGSIZE, -ENOMEM. */
+int seats_put(const struct kernel *k, struct buf *out) MUST_CHECK;
+
 /* ---- seat_log.c: a seat as a reader of the event log ---- */
 struct eventlog_readers seats_readers(struct kernel *k);
 /* What its cursor wants is gone without a trace: the client is told of each of its

@@ -101,6 +101,37 @@ static int is_named(struct jsonscan_value v)
     return jsonscan_given(v) && !jsonscan_string_equals(v, "");
 }
 
+/* Whoever has nothing that waits is let in: the end of what it has is what it is woken by. */
+static int has_room(const struct seat *s, size_t bytes, int is_run)
+{
+    const struct kernel *k = s->kernel;
+
+    if (is_run && queries_runs(k->queries) + k->held_runs >= SEATS_RUNS_MAX &&
+        (s->held != NULL || queries_count(k->queries, s->number) > 0))
+        return 0;
+    return s->held == NULL ||
+           (s->held_count < SEAT_HELD_MAX && s->held_bytes + bytes <= SEAT_HELD_BYTES &&
+            k->held_bytes + bytes <= SEATS_HELD_BYTES);
+}
+
+static void count_held(struct seat *s, const struct held *h)
+{
+    s->held_count++;
+    s->held_bytes += h->bytes;
+    s->kernel->held_bytes += h->bytes;
+    s->kernel->held_runs += h->is_run != 0;
+}
+
+static void free_held(struct seat *s, struct held *h)
+{
+    s->held_count--;
+    s->held_bytes -= h->bytes;
+    s->kernel->held_bytes -= h->bytes;
+    s->kernel->held_runs -= h->is_run != 0;
+    free(h->buffers);
+    free(h);
+}
+
 static int hold(struct seat *s, const struct client_message *c, const struct jmsg_facts *f,
                 int is_run, struct err *e)
 {
@@ -112,17 +143,16 @@ static int hold(struct seat *s, const struct client_message *c, const struct jms
         n += parts[i]->n;
     for (size_t i = 0; i < c->buffer_count; i++)
         n += c->buffers[i].n;
-    if (s->held_count >= SEAT_HELD_MAX ||
-        (s->held_count > 0 && s->held_bytes + n > SEAT_HELD_BYTES)) {
+    if (!has_room(s, n, is_run)) {
         s->blocked = 1;
-        return err_set(e, EAGAIN, "the kernel is not ready");
+        return err_set(e, EAGAIN, "too much waits for the kernel");
     }
     struct held *h = malloc(sizeof *h + n);
     struct view *buffers = calloc(c->buffer_count + 1, sizeof *buffers);
     if (h == NULL || buffers == NULL) {
         free(h);
         free(buffers);
-        return err_set(e, HC_ELIMIT, "no memory for a message of %zu bytes", n);
+        return err_set(e, ENOMEM, "no memory for a message of %zu bytes", n);
     }
     *h = (struct held){ .channel = c->channel,
                         .is_run = is_run,
@@ -143,8 +173,7 @@ static int hold(struct seat *s, const struct client_message *c, const struct jms
     }
     *s->held_last = h;
     s->held_last = &h->next;
-    s->held_count++;
-    s->held_bytes += n;
+    count_held(s, h);
     return 0;
 }
 
@@ -214,11 +243,15 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     int may_pass = c->channel == JMSG_STDIN || (c->channel == JMSG_CONTROL && k->adopted);
     if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
         rc = hold(s, c, &facts, is_run, e);
-        if (rc == 0 && is_run)
-            kernel_note_later(k);
-        if (rc == 0 && is_run)
-            seat_resume(s);
-        return rc;
+        if (!is_run)
+            return rc;
+        if (rc == -ENOMEM)
+            kernel_refuse_run(s, &m, "NotSent", e->msg);
+        if (rc < 0)
+            return rc;
+        kernel_note_later(k);
+        seat_resume(s);
+        return 0;
     }
     rc = forward(s, c->channel, &m, &facts, 0, e);
     if (rc < 0 && rc != -EAGAIN && rc != -HC_ELIMIT) {
@@ -251,8 +284,11 @@ static int release_one(struct seat *s, struct held *h)
         rc = forward(s, h->channel, &m, &facts, h->interrupted, &e);
     if (rc == -EAGAIN)
         return 0;
-    if (rc < 0)
-        log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+    if (rc == 0)
+        return 1;
+    log_warn("message_not_sent", "kernel=%s error=\"%s\"", s->kernel->id, e.msg);
+    if (h->is_run)
+        kernel_refuse_run(s, &m, "NotSent", e.msg);
     return 1;
 }
 
@@ -265,10 +301,7 @@ static void release(struct seat *s)
         s->held = h->next;
         if (s->held == NULL)
             s->held_last = &s->held;
-        s->held_count--;
-        s->held_bytes -= h->bytes;
-        free(h->buffers);
-        free(h);
+        free_held(s, h);
     }
 }
 
@@ -309,11 +342,9 @@ void seat_forget_held(struct seat *s)
     while (s->held != NULL) {
         struct held *h = s->held;
         s->held = h->next;
-        free(h->buffers);
-        free(h);
+        free_held(s, h);
     }
     s->held_last = &s->held;
-    s->held_count = s->held_bytes = 0;
 }
 
 void seats_forget_held(struct kernel *k)

@@ -13,6 +13,7 @@
 #include "link.h"
 #include "log.h"
 #include "note.h"
+#include "noteseats.h"
 #include "recipe.h"
 #include "sessions_own.h"
 #include "tail.h"
@@ -192,12 +193,17 @@ static int adopt_one(struct sessions *s, const struct launch_listed *listed,
 {
     struct launch_kernel_info info = { 0 };
     struct principal p = { 0 };
+    autobuf struct buf seats = { 0 };
     struct note n;
     int fds[NOTE_FDS];
 
     int rc = note_decode(listed->note, &n, e);
     if (rc == 0)
         rc = sort_fds(&n, a, fds, e);
+    if (rc == 0 && fds[NOTE_SEATS] >= 0) {
+        rc = noteseats_read(fds[NOTE_SEATS], &seats, e);
+        n.seats = buf_view(&seats);
+    }
     if (rc < 0)
         return rc;
     if (n.ending)

@@ -30,7 +30,9 @@ enum note_fd {
     NOTE_TAIL,        /* read end of the kernel's output pipe */
     NOTE_RUN_DIR,     /* the kernel's run folder */
     NOTE_SOCKET,      /* its five sockets, O_PATH */
-    NOTE_FDS = NOTE_SOCKET + ENDPOINT_COUNT,
+    NOTE_SEATS = NOTE_SOCKET +
+                 ENDPOINT_COUNT, /* memfd (noteseats.h): the seats, for which there was no room */
+    NOTE_FDS,
 };
 
 struct note {

@@ -18,23 +18,42 @@ int noteitem_put(struct buf *out, const struct noteitem *i)
     return rc < 0 ? rc : buf_add_view(out, i->bytes);
 }
 
-int noteitem_put_sent(struct buf *out, const struct noteitem_sent *s)
+static int put_numbers(struct buf *out, enum noteitem_kind kind, const uint64_t *values, size_t n)
 {
-    const uint64_t values[] = { s->number, s->sent_us };
     uint8_t bytes[NOTEITEM_SENT_BYTES];
 
-    for (size_t i = 0; i < sizeof bytes; i++)
+    for (size_t i = 0; i < 8 * n; i++)
         bytes[i] = (uint8_t)(values[i / 8] >> (8 * (i % 8)));
-    return noteitem_put(out, &(struct noteitem){ NOTEITEM_SENT, 0, { bytes, sizeof bytes } });
+    return noteitem_put(out, &(struct noteitem){ kind, 0, { bytes, 8 * n } });
+}
+
+static uint64_t number_at(const struct noteitem *i, size_t which)
+{
+    uint64_t value = 0;
+
+    for (size_t at = 0; at < 8; at++)
+        value |= (uint64_t)i->bytes.p[8 * which + at] << (8 * at);
+    return value;
+}
+
+int noteitem_put_sent(struct buf *out, const struct noteitem_sent *s)
+{
+    return put_numbers(out, NOTEITEM_SENT, (const uint64_t[]){ s->number, s->sent_us }, 2);
 }
 
 struct noteitem_sent noteitem_sent(const struct noteitem *i)
 {
-    uint64_t values[2] = { 0 };
+    return (struct noteitem_sent){ number_at(i, 0), number_at(i, 1) };
+}
 
-    for (size_t at = 0; at < NOTEITEM_SENT_BYTES; at++)
-        values[at / 8] |= (uint64_t)i->bytes.p[at] << (8 * (at % 8));
-    return (struct noteitem_sent){ values[0], values[1] };
+int noteitem_put_more(struct buf *out, uint64_t ends)
+{
+    return put_numbers(out, NOTEITEM_MORE, &ends, 1);
+}
+
+uint64_t noteitem_more(const struct noteitem *i)
+{
+    return number_at(i, 0);
 }
 
 static int check_item(const struct noteitem *i, struct err *e)
@@ -49,6 +68,10 @@ static int check_item(const struct noteitem *i, struct err *e)
         return err_set(e, HC_EPARSE, "note: a clock of %zu bytes", i->bytes.n);
     if (i->kind == NOTEITEM_SENT && i->bytes.n != NOTEITEM_SENT_BYTES)
         return err_set(e, HC_EPARSE, "note: %zu bytes of when a run was sent", i->bytes.n);
+    if (i->kind == NOTEITEM_MORE && i->bytes.n != NOTEITEM_MORE_BYTES)
+        return err_set(e, HC_EPARSE, "note: %zu bytes of how many ends more", i->bytes.n);
+    if (i->kind == NOTEITEM_MORE && noteitem_more(i) > UINT32_MAX)
+        return err_set(e, HC_EPARSE, "note: how many ends more is out of range");
     if (i->kind == NOTEITEM_SENT && noteitem_sent(i).number > NOTEITEM_NUMBER_MAX)
         return err_set(e, HC_EPARSE, "note: the number of a run is out of range");
     /* Texts that become C strings. */

@@ -18,6 +18,7 @@ enum noteitem_kind {
     NOTEITEM_ASK,      /* one part of an input_request without an answer */
     NOTEITEM_CLOCK,    /* runclock.h, of the run before it; only where a run has deadlines */
     NOTEITEM_SENT,     /* struct noteitem_sent, of the run before it, its clock may stand between */
+    NOTEITEM_MORE,     /* u64, how many ends that the client was not given had no room */
     NOTEITEM_KINDS_END,
 };
 
@@ -37,6 +38,7 @@ enum {
     NOTEITEM_BYTES_MAX = 4096,
     NOTEITEM_IDENTITY_MAX = 64,
     NOTEITEM_SENT_BYTES = 2 * 8,
+    NOTEITEM_MORE_BYTES = 8,
 };
 
 /* Of a run: JSON has no larger integer that all read alike, and there is always a next one. */
@@ -59,6 +61,8 @@ int noteitem_put(struct buf *out, const struct noteitem *i) MUST_CHECK;
 int noteitem_put_sent(struct buf *out, const struct noteitem_sent *s) MUST_CHECK;
 /* i: one of kind NOTEITEM_SENT that noteitem_next() gave. */
 struct noteitem_sent noteitem_sent(const struct noteitem *i);
+int noteitem_put_more(struct buf *out, uint64_t ends) MUST_CHECK;
+uint64_t noteitem_more(const struct noteitem *i); /* likewise, of one of kind NOTEITEM_MORE */
 
 /* 1: the next item is in *ret, and rest begins behind it; 0: there is none;
  * -HC_EPARSE. */

@@ -253,6 +253,13 @@ struct query *queries_first(const struct queries *q)
     return q->all.next != &q->all ? q->all.next : NULL;
 }
 
+struct query *queries_first_of(const struct queries *q, uint64_t seat)
+{
+    const struct share *s = *share_at(q, seat);
+
+    return s != NULL ? s->oldest : NULL;
+}
+
 struct query *queries_next(const struct queries *q, const struct query *r)
 {
     return r->next != &q->all ? r->next : NULL;

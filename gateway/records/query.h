@@ -115,8 +115,9 @@ struct query *queries_match_status(struct queries *q, const char *id, const char
  * once the next one was asked for. */
 struct query *queries_first(const struct queries *q);
 struct query *queries_next(const struct queries *q, const struct query *r);
-unsigned queries_count(const struct queries *q, uint64_t seat); /* of one seat */
-unsigned queries_runs(const struct queries *q);                 /* runs that have not ended */
+struct query *queries_first_of(const struct queries *q, uint64_t seat); /* then seat_next */
+unsigned queries_count(const struct queries *q, uint64_t seat);         /* of one seat */
+unsigned queries_runs(const struct queries *q); /* runs that have not ended */
 
 /* After anything that may have ended r's run; keeps the count of open runs right.
  * Removes r when nothing more can come for it and returns 1. */

@@ -10,7 +10,8 @@
  * Lines of a cell: print TEXT | stderr TEXT | result TEXT | error NAME | sleep MS |
  * input PROMPT | env NAME | exit CODE | raise SIGNAL | unsigned (a message that nobody signed) |
  * lines COUNT MS TEXT (numbered, with a pause) | fill COUNT BYTES | display ID TEXT | update ID TEXT |
- * early MS (its idle goes out so long before its reply)
+ * early MS (its idle goes out so long before its reply) |
+ * late COUNT MS (the replies of this cell and the next go out when COUNT cells are done, with so long before each)
  *
  * A cell that begins with `ignore` is: nothing at all is said of it.
  *
@@ -27,7 +28,14 @@
 #include "err.h"
 #include "jmsg.h"
 
-#define FRAMES 32
+#define FRAMES   32
+#define LATE_MAX 16
+
+struct late {               /* a reply that has to wait */
+    char *routing, *parent; /* owned */
+    size_t routing_n, parent_n;
+    json_t *reply; /* owned */
+};
 
 struct kernel {
     zsock_t *shell, *control, *stdin_, *iopub, *hb; /* owned */
@@ -37,6 +45,9 @@ struct kernel {
     unsigned count, executed;
     int ending;
     int early_ms; /* of the cell that runs; -1: its idle comes last */
+    struct late late[LATE_MAX];
+    unsigned late_count, late_due; /* those that wait, and until how many do */
+    int late_ms;
 };
 
 static zsock_t *bind_to(int type, const char *prefix, int port)
@@ -180,6 +191,13 @@ static void show(struct kernel *k, const char *type, char *arg, struct view pare
                       "transient", "display_id", arg));
 }
 
+/* "COUNT MS" */
+static void take_late(struct kernel *k, const char *arg)
+{
+    if (sscanf(arg, "%u %d", &k->late_due, &k->late_ms) < 2 || k->late_due > LATE_MAX)
+        k->late_due = 0;
+}
+
 /* One line of a cell; returns the name of the error that it asks for, or NULL. */
 static const char *act(struct kernel *k, char *line, struct view routing, struct view parent)
 {
@@ -216,6 +234,8 @@ static const char *act(struct kernel *k, char *line, struct view routing, struct
                      json_pack("{s:s, s:s}", "name", "stdout", "text", "FORGED\n"), 0, &no_buffers);
     else if (strcmp(line, "early") == 0)
         k->early_ms = atoi(arg);
+    else if (strcmp(line, "late") == 0)
+        take_late(k, arg);
     else if (strcmp(line, "exit") == 0)
         _exit(atoi(arg));
     else if (strcmp(line, "raise") == 0)
@@ -223,6 +243,30 @@ static const char *act(struct kernel *k, char *line, struct view routing, struct
     else if (strcmp(line, "error") == 0)
         return arg;
     return NULL;
+}
+
+static void send_reply(struct kernel *k, struct view routing, struct view parent, json_t *reply)
+{
+    send_message(k, k->shell, routing, "execute_reply", parent, reply, 1, &no_buffers);
+}
+
+static void send_late(struct kernel *k)
+{
+    for (unsigned i = 0; i < k->late_count; i++) {
+        struct late *l = &k->late[i];
+        pause_ms(k->late_ms);
+        send_reply(k, (struct view){ (uint8_t *)l->routing, l->routing_n },
+                   (struct view){ (uint8_t *)l->parent, l->parent_n }, l->reply);
+        free(l->routing);
+        free(l->parent);
+    }
+    k->late_count = k->late_due = 0;
+}
+
+static void keep_late(struct kernel *k, struct view routing, struct view parent, json_t *reply)
+{
+    k->late[k->late_count++] =
+        (struct late){ view_dup(routing), view_dup(parent), routing.n, parent.n, reply };
 }
 
 static void execute(struct kernel *k, struct view routing, struct view parent, const char *code)
@@ -251,9 +295,14 @@ static void execute(struct kernel *k, struct view routing, struct view parent, c
         publish_state(k, "idle", parent);
         pause_ms(k->early_ms);
     }
-    send_message(k, k->shell, routing, "execute_reply", parent, reply, 1, &no_buffers);
+    if (k->late_due > 0)
+        keep_late(k, routing, parent, reply);
+    else
+        send_reply(k, routing, parent, reply);
     if (k->early_ms < 0)
         publish_state(k, "idle", parent);
+    if (k->late_due > 0 && k->late_count == k->late_due)
+        send_late(k);
     free(text);
 }
 

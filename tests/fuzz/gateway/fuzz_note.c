@@ -37,6 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
             read_clock(i.bytes, &first.times);
         else if (i.kind == NOTEITEM_SENT)
             (void)noteitem_sent(&i);
+        else if (i.kind == NOTEITEM_MORE)
+            check(noteitem_more(&i) <= UINT32_MAX);
     }
     buf_init(&out, LAUNCH_NOTE_MAX + 8192);
     if (note_encode(&first, &out, NULL) < 0)

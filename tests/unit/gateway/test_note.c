@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <jansson.h>
@@ -13,6 +15,7 @@
 #include "launchmsg.h"
 #include "note.h"
 #include "noteitem.h"
+#include "noteseats.h"
 #include "runclock.h"
 
 static struct note example(void)
@@ -150,6 +153,9 @@ static void damaged_items_are_refused(void **state)
         /* when it was sent: likewise */
         { "\x01\0\x01\0a\x03\0\x01\0{\x06\0\x01\0x", 15 },
         { "\x01\0\x01\0a\x06\0\x10\0xxxxxxxxxxxxxxxx", 25 },
+        /* how many ends more: cut short, and more than anybody counts */
+        { "\x01\0\x01\0a\x07\0\x07\0xxxxxxx", 16 },
+        { "\x01\0\x01\0a\x07\0\x08\0\0\0\0\0\x01\0\0\0", 17 },
         /* ... and a number after which there is no next one */
         { "\x01\0\x01\0a\x03\0\x01\0{\x06\0\x10\0\x01\0\0\0\0\0\x20\0\0\0\0\0\0\0\0\0", 30 },
     };
@@ -171,6 +177,70 @@ static void damaged_items_are_refused(void **state)
     assert_int_equal(noteitem_put(&out, &(struct noteitem){ NOTEITEM_RUN, 0, view_cstr("12345") }),
                      -EMSGSIZE);
     assert_int_equal(buf_len(&out), 0);
+}
+
+static void the_number_of_ends_without_room_comes_back(void **state)
+{
+    autobuf struct buf out = { 0 };
+    struct noteitem i;
+
+    (void)state;
+    buf_init(&out, 64);
+    assert_int_equal(noteitem_put_more(&out, UINT32_MAX), 0);
+    struct view rest = buf_view(&out);
+    assert_int_equal(noteitem_next(&rest, &i, NULL), 1);
+    assert_int_equal(i.kind, NOTEITEM_MORE);
+    assert_int_equal(noteitem_more(&i), UINT32_MAX);
+    assert_int_equal(rest.n, 0);
+}
+
+static void seats_that_are_more_than_a_note_holds_come_back_from_their_file(void **state)
+{
+    autobuf struct buf items = { 0 }, back = { 0 };
+    char header[1024];
+    int fd = -1;
+
+    (void)state;
+    memset(header, 'h', sizeof header);
+    header[sizeof header - 1] = '\0';
+    buf_init(&items, NOTESEATS_MAX);
+    put_item(&items, NOTEITEM_SEAT, NOTEITEM_RETURNS, "sid");
+    while (buf_len(&items) < 4 * LAUNCH_NOTE_MAX)
+        put_item(&items, NOTEITEM_RUN, 0, header);
+    assert_int_equal(noteseats_memfd(buf_view(&items), &fd, NULL), 0);
+    assert_int_equal(write(fd, "x", 1), -1); /* sealed */
+    assert_int_equal(noteseats_read(fd, &back, NULL), 0);
+    assert_int_equal(buf_len(&back), buf_len(&items));
+    assert_memory_equal(buf_view(&back).p, buf_view(&items).p, buf_len(&items));
+    close(fd);
+}
+
+static void file_is_refused(int fd, const char *why)
+{
+    autobuf struct buf back = { 0 };
+    struct err e = { 0 };
+
+    assert_int_equal(noteseats_read(fd, &back, &e), -HC_EPARSE);
+    if (strstr(e.msg, why) == NULL)
+        fail_msg("%s", e.msg);
+}
+
+static void a_file_that_cannot_be_one_of_seats_is_refused(void **state)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC), pipes[2];
+
+    (void)state;
+    assert_true(fd >= 0);
+    file_is_refused(fd, "wrong size");
+    assert_int_equal(write(fd, "\x01\0\x05\0ab", 6), 6);
+    file_is_refused(fd, "cut short");
+    assert_int_equal(ftruncate(fd, NOTESEATS_MAX + 1), 0);
+    file_is_refused(fd, "wrong size");
+    assert_int_equal(pipe(pipes), 0);
+    file_is_refused(pipes[0], "wrong size");
+    close(pipes[0]);
+    close(pipes[1]);
+    close(fd);
 }
 
 static void a_note_without_activity_knows_of_none(void **state)
@@ -343,6 +413,9 @@ int main(void)
         cmocka_unit_test(a_note_of_a_later_version_is_refused_by_name),
         cmocka_unit_test(the_seats_of_a_note_come_back_in_their_order),
         cmocka_unit_test(damaged_items_are_refused),
+        cmocka_unit_test(the_number_of_ends_without_room_comes_back),
+        cmocka_unit_test(seats_that_are_more_than_a_note_holds_come_back_from_their_file),
+        cmocka_unit_test(a_file_that_cannot_be_one_of_seats_is_refused),
         cmocka_unit_test(a_note_without_activity_knows_of_none),
         cmocka_unit_test(a_note_of_before_lacks_what_came_later),
         cmocka_unit_test(what_is_kept_has_room_up_to_its_limit),
