@@ -202,9 +202,9 @@ static void on_restarted(struct jupyter *j, uint64_t token, struct request *r, s
         pending_answer_not_made(r, e);
     else
         request_error(r,
-                      e->code == HC_EGONE    ? 404
-                      : e->code == HC_EAUDIT ? 503
-                                             : 500,
+                      e->code == HC_EGONE                            ? 404
+                      : e->code == HC_EAUDIT || e->code == ECANCELED ? 503
+                                                                     : 500,
                       "Exception restarting kernel: %s", e->msg);
 }
 

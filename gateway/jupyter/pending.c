@@ -80,6 +80,8 @@ void pending_answer_not_made(struct request *r, const struct err *e)
         request_error(r, 403, "Resource Limit: %s", e->msg);
     else if (e->code == HC_EFULL)
         request_busy(r, ROOM_AGAIN_S, e->msg);
+    else if (e->code == HC_EGONE) /* somebody deleted it: what a look at it says now */
+        request_error(r, 404, "%s", e->msg);
     else if (status == 400 || status == 503 || e->code == HC_EDENIED || e->code == HC_ESTATE)
         request_error(r, status, "%s", e->msg);
     else

@@ -413,7 +413,7 @@ void kernel_delete(struct kernel *k, kernel_done_fn *done, void *arg, uint64_t t
     k->listed = 0;
     if (k->session->sandbox != 0)
         kernel_note(k); /* a gateway that dies now leaves one that ends it */
-    err_set(&e, HC_EGONE, "the kernel was deleted");
+    kernel_gone_why(k, &e);
     waiters_call(&k->restarted, NULL, &e);
     switch (k->phase) {
     case KERNEL_ALIVE:

@@ -30,6 +30,14 @@ const char *kernel_farewell(const struct kernel *k)
     return k->farewell[0] != '\0' ? k->farewell : "the kernel was deleted";
 }
 
+void kernel_gone_why(const struct kernel *k, struct err *e)
+{
+    if (k->client_end == CLIENT_SHUTDOWN)
+        err_set(e, ECANCELED, "the server is stopping");
+    else
+        err_set(e, HC_EGONE, "%s", kernel_farewell(k));
+}
+
 /* REST knows the kernel no more, clients read to the end. */
 void kernel_session_left(struct kernel *k)
 {
@@ -45,7 +53,7 @@ void kernel_session_left(struct kernel *k)
     if (!k->born && k->reason[0] != '\0')
         err_set(&e, EIO, "%s", k->reason);
     else
-        err_set(&e, HC_EGONE, "the kernel was deleted");
+        kernel_gone_why(k, &e);
     waiters_call(&k->started, NULL, &e);
     waiters_call(&k->restarted, NULL, &e);
     k->await_timer = loop_timer_close(k->await_timer);

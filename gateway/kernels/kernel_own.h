@@ -224,6 +224,8 @@ void kernel_begin_end(struct kernel *k); /* the ladder of jupyter-wire.md 4.3 */
 void kernel_clear_leaf(struct kernel *k);
 void kernel_pause(struct kernel *k);                 /* back-off, then starts */
 const char *kernel_farewell(const struct kernel *k); /* to the runs of one that is deleted */
+/* To requests that wait for a kernel which is ended meanwhile: HC_EGONE, or ECANCELED when the server stops. */
+void kernel_gone_why(const struct kernel *k, struct err *e);
 void kernel_leave(struct kernel *k);        /* for good: the session ends with its last kernel */
 void kernel_session_left(struct kernel *k); /* nothing of it is left in the sandbox */
 void kernel_stop_leaf(struct kernel *k);    /* its own processes; then kernel_session_left() */

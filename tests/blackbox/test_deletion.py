@@ -1,5 +1,6 @@
 """From the acceptance of a DELETE on nobody finds the kernel, yet it takes its room until it is gone."""
 
+import contextlib
 import http.client
 import os
 import signal
@@ -10,6 +11,7 @@ import websocket
 
 from channels import Channels, Ended
 from server import wait_for
+from tiers import full_after
 
 STUBBORN = """
 import os, signal, time
@@ -23,18 +25,20 @@ while True:
 
 
 class Call(threading.Thread):
-    """A request in the background; .status when it is answered."""
+    """A request in the background; .status, and .said, when it is answered."""
 
-    def __init__(self, server, method, path):
+    def __init__(self, server, method, path, *body):
         super().__init__(daemon=True)
-        self.args = server, method, path
-        self.status = None
+        self.args = server, method, path, *body
+        self.status = self.said = None
         self.start()
 
     def run(self):
-        server, method, path = self.args
+        server, *args = self.args
         try:
-            self.status = server.request(method, path).status
+            answer = server.request(*args)
+            self.said = answer.json() if answer.body else None
+            self.status = answer.status
         except (OSError, http.client.HTTPException):
             self.status = "ended"
 
@@ -112,6 +116,61 @@ def test_the_id_of_a_kernel_that_is_being_deleted_can_be_taken_again(server_with
     with Channels(s, kid) as c:
         assert c.run("'still'").result == "'still'"
     assert s.delete_kernel(kid) == 204
+
+
+@contextlib.contextmanager
+def no_start_proceeds(s):
+    """The launcher is stopped: who asks for a kernel waits."""
+    launcher = s.process("launcher")
+    os.kill(launcher, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(launcher, signal.SIGCONT)
+
+
+def session_on(s):
+    body = {"path": "a.ipynb", "name": "a", "type": "notebook", "kernel": {"name": "python3"}}
+    return f"/api/sessions/{s.request('POST', '/api/sessions', body).json()['id']}"
+
+
+STARTS = {
+    "a session": lambda s: ("POST", "/api/sessions", {"path": "b.ipynb", "type": "notebook", "kernel": {"name": "python3"}}),
+    "a kernel": lambda s: ("POST", "/api/kernels", {"name": "python3"}),
+    "a session's next kernel": lambda s: ("PATCH", session_on(s), {"kernel": {"name": "python3"}}),
+}
+
+
+@pytest.mark.parametrize("start", full_after(1, STARTS))
+def test_a_request_whose_kernel_is_deleted_while_it_starts_finds_none(server_with, start):
+    s = server_with()
+    request = STARTS[start](s)
+    before = s.request("GET", "/api/kernels").json()
+    with no_start_proceeds(s):
+        asked = Call(s, *request)
+        kid = wait_for(lambda: {m["id"] for m in s.request("GET", "/api/kernels").json()} - {m["id"] for m in before}).pop()
+        deleted = Call(s, "DELETE", f"/api/kernels/{kid}")
+        accepted(s, kid)
+        assert asked.status is None and deleted.status is None
+    asked.join(60)
+    deleted.join(60)
+    assert (asked.status, deleted.status) == (404, 204), asked.said
+    assert asked.said == {"reason": "Not Found", "message": "the kernel was deleted"}
+    assert [m["id"] for m in s.request("GET", "/api/kernels").json()] == [m["id"] for m in before], "the old one stays"
+    assert len(s.request("GET", "/api/sessions").json()) == len(before)
+    assert s.request(*request).status in (200, 201), "it can be asked again"
+
+
+@pytest.mark.full
+def test_a_request_whose_server_stops_while_its_kernel_starts_is_told_so(server_with):
+    s = server_with()
+    with no_start_proceeds(s):
+        asked = Call(s, "POST", "/api/sessions", {"path": "b.ipynb", "type": "notebook"})
+        wait_for(lambda: s.request("GET", "/api/kernels").json())
+        os.kill(s.process("gateway"), signal.SIGTERM)       # from the launcher, otherwise
+        wait_for(lambda: "gateway_stopping" in s.log())
+    asked.join(60)
+    assert (asked.status, asked.said["message"]) == (503, "the server is stopping")
 
 
 def test_open_sockets_hear_of_the_end(server_with):
