@@ -169,16 +169,9 @@ int admission_check(struct launcher *l, const struct admission *a,
 
 int admission_failure(int rc, struct err *e)
 {
-    switch (-rc) {
-    case EAGAIN: /* clone: tasks */
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-    case ENOSPC: /* namespaces, mounts, cgroups */
-    case ENODEV: /* loop devices: a container may have a few of them and no more */
-        log_warn("session_not_built", "error=%s", LOG_QUOTED(e->msg));
-        return err_set(e, HC_EFULL, "the host has no room for another session");
-    default:
+    /* ENODEV: loop devices; a container may have a few of them and no more */
+    if (!err_is_shortage(-rc) && rc != -ENODEV)
         return rc;
-    }
+    log_warn("session_not_built", "error=%s", LOG_QUOTED(e->msg));
+    return err_set(e, HC_EFULL, "the host has no room for another session");
 }

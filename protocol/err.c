@@ -1,5 +1,6 @@
 #include "err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,22 @@ int err_wrap(struct err *e, const char *fmt, ...)
     size_t n = strlen(e->msg);
     snprintf(e->msg + n, sizeof e->msg - n, ": %s", old);
     return -e->code;
+}
+
+int err_is_shortage(int code)
+{
+    switch (code) {
+    case EAGAIN: /* clone: tasks */
+    case ENOMEM:
+    case ENOBUFS:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC: /* disk, inodes; of the kernel's own: namespaces, mounts, cgroups */
+    case EDQUOT:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 _Noreturn void check_failed(const char *expr, const char *func, const char *file, int line)

@@ -38,6 +38,10 @@ int err_sys(struct err *e, int code, const char *fmt, ...) __attribute__((format
 /* Puts "what: " before the text that is there; returns -e->code. */
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* 1 for the errno values by which a kernel says that the machine has run out of something (memory, descriptors, tasks,
+ * disk, files on it): nobody's request was wrong, and later it may go. */
+int err_is_shortage(int code);
+
 /* Programmer errors: logs expression, function and line to stderr, then aborts;
  * on in every build. Peer errors are never checked this way. */
 #define check(x) ((x) ? (void)0 : check_failed(#x, __func__, __FILE__, __LINE__))

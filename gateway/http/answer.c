@@ -207,15 +207,14 @@ int status_of_error(int code)
         { HC_EPARSE, 400 }, { EINVAL, 400 },    { HC_EAUTH, 401 },  { EACCES, 403 },
         { EPERM, 403 },     { HC_ELIMIT, 403 }, { ENOENT, 404 },    { HC_ESTATE, 409 },
         { EEXIST, 409 },    { HC_EGONE, 410 },  { HC_EAUDIT, 503 }, { EMSGSIZE, 413 },
-        { EAGAIN, 503 },    { EBUSY, 503 },     { ENOMEM, 503 },    { ECANCELED, 503 },
-        { EMFILE, 503 },    { ENFILE, 503 },    { HC_EFULL, 503 },  { HC_EDENIED, 403 },
+        { EBUSY, 503 },     { ECANCELED, 503 }, { HC_EFULL, 503 },  { HC_EDENIED, 403 },
         { ETIMEDOUT, 504 },
     };
 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].code == code)
             return table[i].status;
-    return 500;
+    return err_is_shortage(code) ? 503 : 500;
 }
 
 void request_failed(struct request *r, const struct err *e)

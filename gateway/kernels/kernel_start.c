@@ -360,6 +360,16 @@ static int ask_start(struct kernel *k, struct err *e)
                             on_started, k->all, k->number, e);
 }
 
+/* A disk without files left, say, is no fault of the kernel's: it is told as what the launcher lacks. */
+static void failed_here(struct kernel *k, struct err *e)
+{
+    if (err_is_shortage(e->code)) {
+        err_wrap(e, "the host has no room for another kernel");
+        e->code = HC_EFULL;
+    }
+    kernel_start_failed(k, e);
+}
+
 static void start_process(struct kernel *k)
 {
     struct err e = { 0 };
@@ -368,7 +378,7 @@ static void start_process(struct kernel *k)
     activity_start(&k->activity, kernel_now(k));
     kernel_seed_plan(k);
     if (ask_start(k, &e) < 0)
-        kernel_start_failed(k, &e);
+        failed_here(k, &e);
 }
 
 void kernel_session_opened(struct kernel *k)
@@ -388,7 +398,7 @@ void kernel_start(struct kernel *k)
     kernel_phase(k, KERNEL_CREATING);
     int rc = session_open(k->session, &e);
     if (rc < 0)
-        kernel_start_failed(k, &e);
+        failed_here(k, &e);
     else if (rc == 1)
         kernel_session_opened(k);
 }

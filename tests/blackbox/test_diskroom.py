@@ -2,10 +2,13 @@
 ENOSPC at its own size, and no file system that only says so is believed."""
 
 import contextlib
+import errno
+import itertools
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -13,14 +16,14 @@ from channels import Channels
 from disks import free_mb, homes, homes_on_disk, loops_below
 from server import BIN, Server, free_port, read, wait_for
 
-MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "few-files": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "256"], "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
         "no-fallocate": ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^extent,^64bit,^flex_bg"]}
 SIZE = 64       # MiB of a home, and of a workspace
 
 
 def skip_without(kind):
     """Where the machine lacks what a file system of that kind needs; a mount that fails elsewhere is a failure."""
-    name = "ext4" if kind == "no-fallocate" else kind
+    name = "ext4" if kind in ("no-fallocate", "few-files") else kind
     if shutil.which(MKFS[kind][0]) is None:
         pytest.skip(f"{MKFS[kind][0]} is not installed")
     for module in (name, "loop"):
@@ -147,6 +150,69 @@ def test_a_workspace_that_was_copied_with_holes_gets_its_blocks_back():
         fill_up(point)
         r = s.request("POST", "/api/kernels", {})
         assert r.status == 503 and "no room for the workspace" in r.json()["message"], r
+
+
+def use_up_files(point):
+    """All inodes of the disk, as somebody else would; the folder to remove."""
+    top = point + "/others"
+    os.mkdir(top)
+    with pytest.raises(OSError) as full:
+        for i in range(1 << 20):
+            open(f"{top}/{i}", "x").close()
+    assert full.value.errno == errno.ENOSPC and os.statvfs(point).f_ffree == 0 and free_mb(point) > 200
+    return top
+
+
+@pytest.mark.parametrize("home, why", [
+    ("tmpfs", "the host has no room for another kernel: bind a socket for the kernel: No space left on device"),
+    pytest.param("disk", "the host has no room for another session", marks=pytest.mark.full)], ids=["sockets", "homes"])
+def test_a_state_directory_without_files_left_refuses_for_now_and_loses_no_kernel(home, why):
+    with disk("few-files") as point, server_on(point, "--home", home) as s:
+        s.start()
+        kid = s.start_kernel("python3")
+        others = use_up_files(point)
+        for path, body in (("/api/kernels", {}), ("/api/sessions", {"path": "a.ipynb", "type": "notebook"})):
+            r = s.request("POST", path, body)
+            assert (r.status, r.json()["message"]) == (503, why)
+            assert r.headers["Retry-After"] == str(r.json()["retry_after"]) == "5"
+        with Channels(s, kid) as c:
+            assert c.run("6 * 7").result == "42"
+        assert s.request("GET", "/api/sessions").json() == [] and [m["id"] for m in s.request("GET", "/api/kernels").json()] == [kid]
+        shutil.rmtree(others)
+        for one in (s.start_kernel("python3"), kid):
+            assert s.delete_kernel(one) == 204
+
+
+@pytest.mark.full
+def test_a_kernel_whose_restart_finds_no_files_left_waits_until_there_are_some():
+    with disk("few-files") as point, server_on(point, "--home", "tmpfs") as s:
+        s.start()
+        kid = s.start_kernel("python3")
+        others, over = use_up_files(point), threading.Event()
+
+        def take_what_the_old_process_gives_back():
+            for i in itertools.count(1 << 20):
+                with contextlib.suppress(OSError):
+                    open(f"{others}/{i}", "x").close()
+                if over.is_set():
+                    return
+        taking = threading.Thread(target=take_what_the_old_process_gives_back)
+        taking.start()
+        try:
+            def refused():
+                """a restart that finds nothing left"""
+                r = s.request("POST", f"/api/kernels/{kid}/restart", {})
+                assert r.status in (200, 503), r
+                return r if r.status == 503 else None
+            r = wait_for(refused)
+            assert r.json()["message"].startswith("the host has no room for another kernel: bind a socket")
+            assert s.request("GET", f"/api/kernels/{kid}").json()["execution_state"] == "restarting"
+        finally:
+            over.set()
+            taking.join()
+        shutil.rmtree(others)
+        with Channels(s, kid) as c:
+            assert c.run("6 * 7").result == "42"
 
 
 def test_a_file_system_that_promises_nothing_is_no_place_for_homes(tmp_path):

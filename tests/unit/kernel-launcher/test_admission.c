@@ -135,7 +135,9 @@ static void tasks_files_and_places_run_out_too(void **state)
 
 static void what_the_kernel_ran_out_of_is_for_the_moment(void **state)
 {
-    static const int temporary[] = { EAGAIN, ENOMEM, EMFILE, ENFILE, ENOSPC, ENODEV };
+    static const int temporary[] = {
+        EAGAIN, ENOMEM, EMFILE, ENFILE, ENOSPC, EDQUOT, ENOBUFS, ENODEV
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof temporary / sizeof *temporary; i++) {

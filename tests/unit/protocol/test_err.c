@@ -48,6 +48,18 @@ static void an_error_of_the_system_says_what_the_code_means(void **state)
     assert_string_equal(e.msg, wanted);
 }
 
+static void only_what_runs_out_is_a_shortage(void **state)
+{
+    static const int yes[] = { EAGAIN, ENOMEM, ENOBUFS, EMFILE, ENFILE, ENOSPC, EDQUOT };
+    static const int no[] = { 0, EPERM, EINVAL, EIO, EROFS, ENOENT, HC_EFULL, HC_ELIMIT };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        assert_true(err_is_shortage(yes[i]));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        assert_false(err_is_shortage(no[i]));
+}
+
 static void what_is_wrapped_keeps_its_code_and_comes_behind(void **state)
 {
     (void)state;
@@ -156,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_is_its_code_and_text),
         cmocka_unit_test(an_error_of_the_system_says_what_the_code_means),
+        cmocka_unit_test(only_what_runs_out_is_a_shortage),
         cmocka_unit_test(what_is_wrapped_keeps_its_code_and_comes_behind),
         cmocka_unit_test(who_wants_no_text_gets_the_code),
         cmocka_unit_test(a_text_of_any_length_is_cut_within_its_array),
