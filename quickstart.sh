@@ -58,7 +58,7 @@ say "      $client"
 
 step 5 $steps "Starting the server"
 token=$(/usr/bin/python3 -c 'import secrets; print(secrets.token_hex(16))')
-state=$(mktemp -d /tmp/holdcell-quickstart.XXXXXX)
+state=$(mktemp -d "${TMPDIR:-/tmp}/holdcell-quickstart.XXXXXX") || fail "no folder for the state of the server"
 port=$(free_port)
 # The token goes by the environment: the process list shows arguments.
 export HOLDCELL_TOKEN=$token
