@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "version.h"
@@ -17,6 +18,12 @@
 
 int command_version(int argc, char **argv)
 {
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        printf(
+            "usage: holdcell version\n\n"
+            "Tells version and commit, the libraries that it runs with, and how it was built.\n");
+        return 0;
+    }
     if (argc > 1) {
         fprintf(stderr, "holdcell version: unexpected argument '%s'\n", argv[1]);
         return EXIT_USAGE;

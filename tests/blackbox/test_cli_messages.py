@@ -27,8 +27,22 @@ def serve_options():
 def test_help_is_one_text_however_it_is_asked_for():
     texts = {holdcell(*argv).stdout for argv in (["serve", "--help"], ["serve", "-h"], ["help", "serve"])}
     assert len(texts) == 1 and "--listen ADDR:PORT,..." in texts.pop()
-    lists = {holdcell(*argv).stdout for argv in (["help"], ["--help"], ["-h"], ["help", "version"])}
+    lists = {holdcell(*argv).stdout for argv in (["help"], ["--help"], ["-h"], ["help", "help"], ["help", "--help"], ["help", "-h"])}
     assert len(lists) == 1 and "serve" in lists.pop()
+
+
+def commands():
+    """The commands that the list shows."""
+    return re.findall(r"^  ([a-z]+) ", holdcell("help").stdout, re.M)
+
+
+def test_each_command_of_the_list_has_a_help_of_its_own_however_it_is_asked_for():
+    assert {"serve", "stop", "doctor", "token", "profiles", "audit", "version", "help"} == set(commands())
+    for command in set(commands()) - {"help"}:
+        ways = [holdcell(*argv) for argv in ([command, "--help"], [command, "-h"], ["help", command])]
+        assert {(got.returncode, got.stderr) for got in ways} == {(0, "")}, (command, ways)
+        texts = {got.stdout for got in ways}
+        assert len(texts) == 1 and texts.pop().startswith(f"usage: holdcell {command}"), (command, texts)
 
 
 def test_the_help_is_a_table():
