@@ -29,6 +29,7 @@ import pathlib
 import re
 import signal
 import sys
+import threading
 import time
 import warnings
 import zlib
@@ -171,10 +172,50 @@ def execute(kernel, source, args, outputs, said=lambda count: None, **options):
             output.pop("transient", None)
 
 
-def run_with_kernel_client(notebook, upload, args, progress):
+def kernel_client(args):
+    """JupyterKernelClient for the address, and with what it lacks."""
     from jupyter_kernel_client import JupyterKernelClient
+    from jupyter_kernel_client.manager import KernelHttpManager
+    from jupyter_kernel_client.wsclient import KernelWebSocketClient
 
-    with JupyterKernelClient(server_url=args.url, token=args.token) as kernel:
+    class Socket(KernelWebSocketClient):
+        """Who waits for a message is told when the connection ends: it looks for that only when one has come."""
+
+        def _on_close(self, *why):
+            super()._on_close(*why)
+            self._message_received.set()
+
+        def _recv_reply(self, msg_id, timeout=None, channel="shell"):
+            end = time.monotonic() + (threading.TIMEOUT_MAX if timeout is None else timeout)
+            while True:
+                left = end - time.monotonic()
+                try:
+                    return super()._recv_reply(msg_id, timeout=max(0, min(left, 0.5)), channel=channel)
+                except TimeoutError:
+                    if not self.connection_ready.is_set():
+                        raise RuntimeError("Connection was lost.") from None
+                    if left <= 0:
+                        raise
+
+    class Manager(KernelHttpManager):
+        client_factory = Socket
+
+    class Client(JupyterKernelClient):
+        kernel_manager_class = Manager
+
+        def __exit__(self, kind, error, trace):
+            try:
+                self.stop()
+            except Exception:
+                self._manager = None    # or it is asked again by __del__, which tells of it at length
+                if error is None:
+                    raise           # else that is why, and who is asked to end the kernel is not there either
+
+    return Client(server_url=args.url, token=args.token)
+
+
+def run_with_kernel_client(notebook, upload, args, progress):
+    with kernel_client(args) as kernel:
         if upload:
             judge(execute(kernel, upload, args, [], store_history=False))
         for cell in notebook.cells:
@@ -316,7 +357,7 @@ def relative(path):
 def explained(error):
     """One line, and what to do about it where that is known."""
     text = str(error) or type(error).__name__
-    if text in ("Response router had finished", "Kernel died"):
+    if text in ("Response router had finished", "Kernel died", "Connection was lost."):
         return "the connection to its kernel was lost"
     if "401" in text:
         return text + "\n(a token is needed: --token or HOLDCELL_TOKEN)"

@@ -253,6 +253,19 @@ def test_a_server_that_goes_in_the_middle_is_told_as_the_server_s(tmp_path, clie
                                            "it came to cell 2: ")
 
 
+@pytest.mark.parametrize("client", ["kernel", pytest.param("nbclient", marks=pytest.mark.full)])
+@pytest.mark.parametrize("replied", [False, pytest.param(True, marks=pytest.mark.full)], ids=["in a cell", "before its reply"])
+def test_a_server_that_dies_in_a_cell_is_told_long_before_the_time_out(tmp_path, client, replied):
+    server = Server().start()
+    try:
+        cell = SILENT.replace('("execute_reply", "error")', '("execute_reply",)') if replied else ""
+        status, said = during(server, tmp_path, client, cell, lambda process, kernel: server.proc.kill(), "--timeout", "100000")
+    finally:
+        server.close()
+    assert (status, said) == (2, f"Error: http://127.0.0.1:{server.port} did not run the notebook to its end, it came to cell 2: "
+                                 "the connection to its kernel was lost")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("client", ["kernel", "nbclient"])
 def test_a_kernel_that_the_server_s_limit_took_along_is_told(tmp_path, client):
