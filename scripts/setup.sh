@@ -1,8 +1,21 @@
-# setup.sh - installs what is missing, builds the release and the runtime. Sourced by
-# quickstart.sh and tests/run.sh (functions setup_*), or run on its own:
-#   scripts/setup.sh [--tests]
-# Everything is skipped when it is there already. Works as root or with sudo. The runtime and
-# the Python environments go below HOLDCELL_PREFIX (/opt/holdcell).
+#!/bin/bash
+# scripts/setup.sh [--tests]
+#
+# Installs the packages that are missing, builds the release and makes the Python runtime of
+# sessions; with --tests also what the tests need. Everything is skipped when it is there
+# already. Works as root or with sudo. The runtime and the Python environments go below
+# HOLDCELL_PREFIX (/opt/holdcell).
+
+# quickstart.sh takes the functions setup_* out of it, and passes no words. Nothing happens before they are understood.
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    set -u
+    case ${1---} in
+    -h | --help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;;
+    -- | --tests) ;;
+    *) echo "setup.sh: unknown word '$1' (see --help)" >&2; exit 2 ;;
+    esac
+    [ $# -le 1 ] || { echo "setup.sh: unexpected word '$2' (see --help)" >&2; exit 2; }
+fi
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -77,6 +90,5 @@ setup_all() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    set -u
     setup_all "$@" || exit 1
 fi
