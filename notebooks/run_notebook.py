@@ -10,8 +10,9 @@ The packages of tests/requirements/client.txt have to be there.
 
 Writes DIR/NAME.ipynb (executed), DIR/NAME.html and DIR/NAME-1.png, ..., as far as it came.
 
-Exit status: 0 when it ran to its end; 1 when it did not, by its own doing: a cell failed, its kernel died, a cell took
-too long, the notebook or its data cannot be read; 2 when the server did not run it; 130 when you interrupted it.
+Exit status: 0 when it ran to its end; 1 when it did not, by its own doing: a cell failed or said what fits into no
+notebook, its kernel died, a cell took too long, the notebook or its data cannot be read; 2 when the server did not run
+it; 130 when you interrupted it.
 
 The upload cell. A session starts with an empty home. A notebook names the files that
 it reads in its metadata ({"holdcell": {"data": ["file.csv"]}}, files of the folder
@@ -88,6 +89,8 @@ def join_streams(outputs):
     """Neighbouring pieces of one stream as one output, with \\r and \\b applied as a terminal does."""
     joined = []
     for output in outputs:
+        if isinstance(output.get("text"), list):
+            output = {**output, "text": "".join(output["text"])}
         if joined and output["output_type"] == "stream" == joined[-1]["output_type"] and \
                 output["name"] == joined[-1]["name"]:
             joined[-1]["text"] += output["text"]
@@ -101,6 +104,43 @@ def join_streams(outputs):
 
 class CellFailed(Exception):
     """Why a cell did not end well, in one line."""
+
+
+UNFIT = (nbformat.ValidationError, AttributeError, KeyError, TypeError, ValueError)     # what a message comes to that is none
+
+
+def unfit(error):
+    """CellFailed for an output that no notebook can hold: a kernel's messages are its own affair, and it may say anything."""
+    said = f"{error} is missing" if isinstance(error, KeyError) else str(error).strip().splitlines()[0]
+    where = re.search(r"^On instance(.*):$", str(error), re.M)      # of a ValidationError
+    said = (said if len(said) <= 100 else said[:97] + "...") + (f" (at {where[1][:100]})" if where and where[1] else "")
+    return CellFailed(f"no notebook can hold an output of it: {said}")
+
+
+def picture_of(output):
+    """Its PNG, or None."""
+    picture = output.get("data", {}).get("image/png")
+    return base64.b64decode("".join(picture)) if picture else None      # text may be a list of lines
+
+
+def fault_of(output):
+    """CellFailed when no notebook can hold that output, else None."""
+    try:
+        nbformat.validate(nbformat.from_dict(output), ref=output["output_type"], version=4)
+        picture_of(output)
+    except UNFIT as error:
+        return unfit(error)
+    return None
+
+
+def keep(cell, outputs):
+    """Gives the cell what a notebook can hold; CellFailed for the first output that is left out, or None."""
+    faults = [fault_of(output) for output in outputs]
+    sound = [output for output, fault in zip(outputs, faults) if not fault]
+    cell.outputs = [nbformat.from_dict(output) for output in join_streams(sound)]
+    if type(cell.execution_count) is not int or cell.execution_count < 0:
+        cell.execution_count = None
+    return next(filter(None, faults), None)
 
 
 class Progress:
@@ -159,7 +199,10 @@ def execute(kernel, source, args, outputs, said=lambda count: None, **options):
     def heard(message):
         if message["header"]["msg_type"] == "execute_input":
             said(message["content"].get("execution_count"))
-        output_hook(outputs, message)
+        try:
+            output_hook(outputs, message)
+        except UNFIT as error:
+            raise unfit(error) from None
 
     try:
         return kernel.execute_interactive(source, timeout=args.timeout, output_hook=heard, allow_stdin=False, **options)
@@ -222,14 +265,16 @@ def run_with_kernel_client(notebook, upload, args, progress):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
             progress.begins(cell)
-            outputs = []
+            outputs, fault = [], None
             try:
                 counted = functools.partial(cell.__setitem__, "execution_count")
                 reply = execute(kernel, cell.source, args, outputs, counted)
             finally:
-                cell.outputs = [nbformat.from_dict(output) for output in join_streams(outputs)]
+                fault = keep(cell, outputs)
                 progress.done()
             judge(reply, cell)
+            if fault:
+                raise fault
 
 
 def gateway_manager(args):
@@ -292,10 +337,19 @@ def run_with_nbclient(notebook, upload, args, progress):
         if progress.cell:
             progress.done()
         judge(execute_reply, cell)
+        if fault := next(filter(None, map(fault_of, cell.outputs)), None):
+            raise fault
 
-    client = NotebookClient(notebook, timeout=args.timeout, kernel_manager_class=gateway_manager(args),
-                            on_notebook_start=interrupt.listen, on_cell_execute=started, on_cell_executed=executed,
-                            coalesce_streams=True)
+    class Client(NotebookClient):
+        def process_message(self, *what):
+            try:
+                return super().process_message(*what)
+            except UNFIT as error:
+                raise unfit(error) from None
+
+    client = Client(notebook, timeout=args.timeout, kernel_manager_class=gateway_manager(args),
+                    on_notebook_start=interrupt.listen, on_cell_execute=started, on_cell_executed=executed,
+                    coalesce_streams=True)
     try:
         client.execute()
     except CellTimeoutError:
@@ -312,17 +366,17 @@ def run_with_nbclient(notebook, upload, args, progress):
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.metadata.pop("execution", None)
-                cell.outputs = [nbformat.from_dict(output) for output in join_streams(cell.outputs)]
+                keep(cell, cell.outputs)
 
 
 def write_pictures(notebook, out, name):
     paths = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            picture = output.get("data", {}).get("image/png")
+            picture = picture_of(output)
             if picture:
                 path = out / f"{name}-{len(paths) + 1}.png"
-                path.write_bytes(base64.b64decode(picture))
+                path.write_bytes(picture)
                 paths.append(path)
     return paths
 

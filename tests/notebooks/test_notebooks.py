@@ -194,6 +194,46 @@ def test_a_cell_that_ends_without_an_error_among_its_outputs_is_told_in_one_line
     assert with_token.request("GET", "/api/kernels").json() == [], "its kernel is left"
 
 
+SAYS = """k = get_ipython().kernel
+k.send_response(k.iopub_socket, {!r}, {!r})
+"""
+MISFITS = {
+    "a bundle that is none": ("display_data", {"data": [], "metadata": {}}, "[] is not of type 'object' (at ['data'])"),
+    "metadata that are none": ("display_data", {"data": {}, "metadata": None}, "None is not of type 'object' (at ['metadata'])"),
+    "a stream of numbers": ("stream", {"name": "stdout", "text": 7}, "7 is not valid under any of the given schemas (at ['text'])"),
+    "an error without words": ("error", {"ename": 1, "evalue": "", "traceback": []}, "1 is not of type 'string' (at ['ename'])"),
+    "a count that is none": ("execute_result", {"data": {}, "metadata": {}, "execution_count": "x"},
+                             "'x' is not of type 'integer', 'null' (at ['execution_count'])"),
+    "an endless value": ("display_data", {"data": {"a/b": [["x" * 4000]]}, "metadata": {}}, "[['" + "x" * 94 + "... (at ['data']['a/b'])"),
+    "a picture that is none": ("display_data", {"data": {"image/png": "abcde"}, "metadata": {}},
+                               "Invalid base64-encoded string: number of data characters (5) cannot be 1 more than a multiple of 4"),
+}
+
+
+@pytest.mark.parametrize("client, misfit", [
+    pytest.param(client, misfit, marks=() if misfit == "a bundle that is none" else pytest.mark.full)
+    for client in ("kernel", "nbclient") for misfit in MISFITS])
+def test_an_output_that_fits_into_no_notebook_is_told_with_its_cell_and_the_notebook_is_kept(with_token, tmp_path, client, misfit):
+    kind, content, why = MISFITS[misfit]
+    source = write(tmp_path / "misfit.ipynb", "print(6 * 7)", SAYS.format(kind, content), "print('never')")
+    done = run(with_token, "misfit", client, tmp_path / "out", source)
+    assert (done.returncode, done.stderr) == (1, f"\nError: {source}, cell 2: no notebook can hold an output of it: {why}\n")
+    nbformat.validate(nbformat.read(tmp_path / "out/misfit.ipynb", as_version=4))
+    assert printed(tmp_path / "out/misfit.ipynb") == ["42\n", "", ""]
+    assert (tmp_path / "out/misfit.html").exists()
+    assert with_token.request("GET", "/api/kernels").json() == [], "its kernel is left"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("client", ["kernel", "nbclient"])
+def test_a_text_in_lines_and_a_foreign_count_do_no_harm(with_token, tmp_path, client):
+    lines = SAYS.format("display_data", {"data": {"text/plain": ["a\n", "b"]}, "metadata": {}})
+    source = write(tmp_path / "odd.ipynb", lines, SAYS.format("execute_input", {"code": "", "execution_count": "x"}), "print(6 * 7)")
+    done = run(with_token, "odd", client, tmp_path / "out", source)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert printed(tmp_path / "out/odd.ipynb")[2] == "42\n"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("client", ["kernel", "nbclient"])
 def test_a_cell_that_may_raise_may(with_token, tmp_path, client):
