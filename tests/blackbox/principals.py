@@ -1,11 +1,13 @@
 """A server with a file of principals, and one of them as a client."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import signal
 
+from channels import Channels
 from server import Server, wait_for
 
 
@@ -75,3 +77,19 @@ class PrincipalServer(Server):
 
     def as_(self, name, token=None):
         return As(self, name, token)
+
+
+@contextlib.contextmanager
+def belongings(alice):
+    """What Alice has: a kernel, a notebook session with another one, a socket with its session_id."""
+    r = alice.request("POST", "/api/sessions", {"path": "a.ipynb", "type": "notebook", "name": "a",
+                                                "kernel": {"name": "python3"}})
+    assert r.status == 201, r
+    kid = alice.start_kernel("python3")
+    c = Channels(alice, kid, sid="alices-own-session")
+    assert c.run("secret = 4711").status == "ok"
+
+    class Hers:
+        kernel, session, notebook_kernel, socket = kid, r.json()["id"], r.json()["kernel"]["id"], c
+    yield Hers
+    c.close()
