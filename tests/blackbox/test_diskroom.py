@@ -16,7 +16,8 @@ from channels import Channels
 from disks import free_mb, homes, homes_on_disk, loops_below
 from server import BIN, Server, free_port, read, wait_for
 
-MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "few-files": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "256"], "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
+MKFS = {"ext4": ["mkfs.ext4", "-q", "-F", "-m", "0"], "few-files": ["mkfs.ext4", "-q", "-F", "-m", "0", "-N", "256"],
+        "btrfs": ["mkfs.btrfs", "-q", "-f"], "xfs": ["mkfs.xfs", "-q", "-f"],
         "no-fallocate": ["mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^extent,^64bit,^flex_bg"]}
 SIZE = 64       # MiB of a home, and of a workspace
 
