@@ -1,10 +1,6 @@
-/* ZMQ sockets in the loop: edges, budgets, order, back-pressure, ends. */
-#include "zsocket.h"
+/* ZMQ sockets in the loop: edges, budgets, order, ends. What is sent: test_zsocket_send. */
+#include "zsocket_world.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,79 +8,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#include <cmocka.h>
-
-#include "deferred.h"
 #include "err.h"
 #include "loop.h"
 #include "zsocket_own.h"
-
-enum { DEALERS = 32 };
-
-struct fixture {
-    struct loop *loop;
-    struct deferred *deferred;
-    struct zsockets *all;
-    void *ctx, *peer, *router; /* the kernel's side */
-    char endpoint[64];
-    struct loop_timer *late, *tick;
-    unsigned messages, want, gone, writable, joined;
-    char order[64];
-    struct zsocket *dealers[DEALERS];
-    unsigned sent[DEALERS], echoed;
-};
-
-static void too_late(void *arg)
-{
-    (void)arg;
-    fail_msg("nothing happened in 60 s");
-}
-
-static int setup(void **state)
-{
-    static unsigned number;
-    struct fixture *f = xcalloc(1, sizeof *f);
-
-    snprintf(f->endpoint, sizeof f->endpoint, "ipc:///tmp/zsocket-%d-%u", (int)getpid(), ++number);
-    f->loop = loop_new();
-    f->deferred = deferred_new(f->loop);
-    f->all = zsockets_new(f->loop, f->deferred, NULL);
-    f->ctx = zmq_ctx_new();
-    f->late = loop_timer_start(f->loop, 60000, 0, too_late, f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    int none = 0;
-
-    if (f->peer != NULL) {
-        zmq_setsockopt(f->peer, ZMQ_LINGER, &none, sizeof none);
-        zmq_close(f->peer);
-    }
-    if (f->router != NULL)
-        zmq_close(f->router);
-    zmq_ctx_term(f->ctx);
-    unlink(f->endpoint + strlen("ipc://"));
-    f->late = loop_timer_close(f->late);
-    f->tick = loop_timer_close(f->tick);
-    f->all = zsockets_free(f->all);
-    f->deferred = deferred_close(f->deferred);
-    f->loop = loop_free(f->loop);
-    free(f);
-    return 0;
-}
-
-static void bind_peer(struct fixture *f, int type)
-{
-    int none = 0;
-
-    f->peer = zmq_socket(f->ctx, type);
-    zmq_setsockopt(f->peer, ZMQ_SNDHWM, &none, sizeof none);
-    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
-}
 
 /* ---- the edge ---- */
 
@@ -151,16 +77,6 @@ static void thirty_two_clients_never_stall(void **state)
 }
 
 /* ---- iopub ---- */
-
-static void on_count(void *arg, const struct view *frames, size_t count)
-{
-    struct fixture *f = arg;
-
-    (void)frames;
-    (void)count;
-    if (++f->messages == f->want)
-        loop_stop(f->loop);
-}
 
 static void on_gone(void *arg)
 {
@@ -370,39 +286,9 @@ static void run_for_a_while(struct fixture *f)
     f->tick = loop_timer_close(f->tick);
 }
 
-struct raw { /* a kernel's socket without ZMQ */
-    int listener, peer;
-    struct zsocket *dealer;
-};
-
-static void open_raw(struct fixture *f, struct raw *r)
-{
-    static const struct zsocket_ops ops = { .message = on_first,
+static const struct zsocket_ops raw_ops = { .message = on_first,
                                             .joined = on_joined,
                                             .gone = on_gone };
-    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .path = f->endpoint + strlen("ipc://"),
-                                       .identity = "d" };
-    struct sockaddr_un a = { .sun_family = AF_UNIX };
-
-    snprintf(a.sun_path, sizeof a.sun_path, "%s", f->endpoint + strlen("ipc://"));
-    r->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(r->listener, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(r->listener, 1), 0);
-    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &r->dealer, NULL), 0);
-}
-
-static void close_raw(struct raw *r)
-{
-    r->dealer = zsocket_close(r->dealer);
-    close(r->peer);
-    close(r->listener);
-}
-
-static void say(struct raw *r, const void *bytes, size_t n)
-{
-    assert_int_equal(send(r->peer, bytes, n, MSG_NOSIGNAL), n);
-}
 
 static void a_dealer_is_joined_when_the_peer_has_done_its_part_of_the_handshake(void **state)
 {
@@ -412,7 +298,7 @@ static void a_dealer_is_joined_when_the_peer_has_done_its_part_of_the_handshake(
     struct fixture *f = *state;
     struct raw r;
 
-    open_raw(f, &r);
+    open_raw(f, &r, &raw_ops);
     run_for_a_while(f); /* connected, and nobody has taken it */
     r.peer = accept(r.listener, NULL, NULL);
     run_for_a_while(f);
@@ -457,7 +343,7 @@ static void a_dealer_whose_peer_goes_before_the_handshake_is_told_of_it(void **s
     struct fixture *f = *state;
     struct raw r;
 
-    open_raw(f, &r);
+    open_raw(f, &r, &raw_ops);
     r.peer = accept(r.listener, NULL, NULL);
     shutdown(r.peer, SHUT_RDWR);
     loop_run(f->loop);
@@ -474,7 +360,7 @@ static void a_peer_of_an_old_zmtp_never_joins(void **state)
     struct fixture *f = *state;
     struct raw r;
 
-    open_raw(f, &r);
+    open_raw(f, &r, &raw_ops);
     r.peer = accept(r.listener, NULL, NULL);
     say(&r, greeting, sizeof greeting);
     say(&r, "\0\0" /* no identity */ "\0\1x", 5);
@@ -485,7 +371,7 @@ static void a_peer_of_an_old_zmtp_never_joins(void **state)
     close_raw(&r);
 }
 
-/* ---- order and back-pressure ---- */
+/* ---- order ---- */
 
 static void on_iopub_order(void *arg, const struct view *frames, size_t count)
 {
@@ -604,119 +490,6 @@ static void iopub_has_its_own_turn_when_a_reply_waits_for_it(void **state)
     sub = zsocket_close(sub);
 }
 
-static void on_writable(void *arg)
-{
-    struct fixture *f = arg;
-
-    f->writable++;
-    loop_stop(f->loop);
-}
-
-static void read_router(void *arg)
-{
-    struct fixture *f = arg;
-    zmq_msg_t m;
-
-    for (int i = 0; i < 1000; i++) {
-        zmq_msg_init(&m);
-        int n = zmq_msg_recv(&m, f->peer, ZMQ_DONTWAIT);
-        zmq_msg_close(&m);
-        if (n < 0)
-            return;
-    }
-}
-
-/* A kernel that accepts and reads when it is told to; no more messages than these wait at its side. */
-static void bind_slow_reader(struct fixture *f, int messages)
-{
-    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER);
-    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &messages, sizeof messages);
-    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
-}
-
-static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later(void **state)
-{
-    struct fixture *f = *state;
-    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
-    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                       .path = f->endpoint + strlen("ipc://"),
-                                       .identity = "d" };
-    struct zsocket *s;
-    size_t sizes[] = { 16, 4 << 20 };
-
-    bind_slow_reader(f, 8);
-    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
-    for (unsigned i = 0; i < 2; i++) {
-        struct view frame = { calloc(1, sizes[i]), sizes[i] };
-        unsigned sent = 0;
-        int rc;
-        while ((rc = zsocket_send(s, &frame, 1, NULL)) == 0)
-            assert_true(++sent < 100000);
-        assert_int_equal(rc, -EAGAIN);
-        if (i == 1)
-            assert_true(sent < 64); /* bounded in bytes, not in messages */
-        f->tick = loop_timer_start(f->loop, 1, 1, read_router, f);
-        loop_run(f->loop);
-        assert_int_equal(f->writable, i + 1);
-        f->tick = loop_timer_close(f->tick);
-        assert_int_equal(zsocket_send(s, &frame, 1, NULL), 0);
-        free((void *)(uintptr_t)frame.p);
-    }
-    s = zsocket_close(s);
-}
-
-/* How many messages of n bytes that nobody reads the sockets of one kernel take. */
-static unsigned fill(struct zsocket **sockets, unsigned count, size_t n)
-{
-    struct view frame = { calloc(1, n), n };
-    unsigned sent = 0;
-
-    for (unsigned i = 0; i < count; i++) {
-        while (zsocket_send(sockets[i], &frame, 1, NULL) == 0)
-            sent++;
-    }
-    free((void *)(uintptr_t)frame.p);
-    return sent;
-}
-
-static void one_kernel_leaves_others_room_among_what_waits(void **state)
-{
-    struct fixture *f = *state;
-    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
-    enum { KERNELS = 2, SOCKETS = 16, MIB = 1 << 20, SIZE = 10 * MIB };
-    struct zsocket_peer *peers[KERNELS];
-    struct zsocket *s[KERNELS][SOCKETS];
-    struct view word = VIEW_STR("interrupt");
-    unsigned filled[KERNELS];
-
-    bind_slow_reader(f, 1);
-    for (unsigned k = 0; k < KERNELS; k++) {
-        peers[k] = zsocket_peer_new(NULL, NULL);
-        for (unsigned i = 0; i < SOCKETS; i++) {
-            char identity[16];
-            snprintf(identity, sizeof identity, "%u-%u", k, i);
-            const struct zsocket_options o = { .type = ZSOCKET_DEALER,
-                                               .peer = peers[k],
-                                               .path = f->endpoint + strlen("ipc://"),
-                                               .identity = identity };
-            assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s[k][i], NULL), 0);
-        }
-        filled[k] = fill(s[k], SOCKETS, SIZE);
-    }
-    /* The first one has half of all, the second half of the rest; and what the peer's buffers have taken. */
-    const unsigned half = ZSOCKET_ALL_IN_FLIGHT_MAX / 2 / SIZE;
-    assert_in_range(filled[0], half - 1, half + 1 + SOCKETS);
-    assert_in_range(filled[1], half / 4, half / 2 + 1 + SOCKETS);
-    assert_int_equal(zsocket_send(s[0][SOCKETS - 1], &word, 1, NULL), 0);
-    for (unsigned k = 0; k < KERNELS; k++) {
-        for (unsigned i = 0; i < SOCKETS; i++)
-            s[k][i] = zsocket_close(s[k][i]);
-        peers[k] = zsocket_peer_free(peers[k]);
-    }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -733,8 +506,6 @@ int main(void)
         TEST(a_peer_of_an_old_zmtp_never_joins),
         TEST(what_was_published_before_a_reply_is_read_before_it),
         TEST(iopub_has_its_own_turn_when_a_reply_waits_for_it),
-        TEST(one_kernel_leaves_others_room_among_what_waits),
-        TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,132 @@
+/* ZMQ sockets in the loop: what is sent to a kernel that does not take it, or no more. */
+#include "zsocket_world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+#include "loop.h"
+#include "zsocket_own.h"
+
+static void on_writable(void *arg)
+{
+    struct fixture *f = arg;
+
+    f->writable++;
+    loop_stop(f->loop);
+}
+
+static void read_router(void *arg)
+{
+    struct fixture *f = arg;
+    zmq_msg_t m;
+
+    for (int i = 0; i < 1000; i++) {
+        zmq_msg_init(&m);
+        int n = zmq_msg_recv(&m, f->peer, ZMQ_DONTWAIT);
+        zmq_msg_close(&m);
+        if (n < 0)
+            return;
+    }
+}
+
+/* A kernel that accepts and reads when it is told to; no more messages than these wait at its side. */
+static void bind_slow_reader(struct fixture *f, int messages)
+{
+    f->peer = zmq_socket(f->ctx, ZMQ_ROUTER);
+    zmq_setsockopt(f->peer, ZMQ_RCVHWM, &messages, sizeof messages);
+    assert_int_equal(zmq_bind(f->peer, f->endpoint), 0);
+}
+
+static void a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later(void **state)
+{
+    struct fixture *f = *state;
+    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
+    const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                       .path = f->endpoint + strlen("ipc://"),
+                                       .identity = "d" };
+    struct zsocket *s;
+    size_t sizes[] = { 16, 4 << 20 };
+
+    bind_slow_reader(f, 8);
+    assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s, NULL), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        struct view frame = { calloc(1, sizes[i]), sizes[i] };
+        unsigned sent = 0;
+        int rc;
+        while ((rc = zsocket_send(s, &frame, 1, NULL)) == 0)
+            assert_true(++sent < 100000);
+        assert_int_equal(rc, -EAGAIN);
+        if (i == 1)
+            assert_true(sent < 64); /* bounded in bytes, not in messages */
+        f->tick = loop_timer_start(f->loop, 1, 1, read_router, f);
+        loop_run(f->loop);
+        assert_int_equal(f->writable, i + 1);
+        f->tick = loop_timer_close(f->tick);
+        assert_int_equal(zsocket_send(s, &frame, 1, NULL), 0);
+        free((void *)(uintptr_t)frame.p);
+    }
+    s = zsocket_close(s);
+}
+
+/* How many messages of n bytes that nobody reads the sockets of one kernel take. */
+static unsigned fill(struct zsocket **sockets, unsigned count, size_t n)
+{
+    struct view frame = { calloc(1, n), n };
+    unsigned sent = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        while (zsocket_send(sockets[i], &frame, 1, NULL) == 0)
+            sent++;
+    }
+    free((void *)(uintptr_t)frame.p);
+    return sent;
+}
+
+static void one_kernel_leaves_others_room_among_what_waits(void **state)
+{
+    struct fixture *f = *state;
+    const struct zsocket_ops ops = { .message = on_count, .writable = on_writable };
+    enum { KERNELS = 2, SOCKETS = 16, MIB = 1 << 20, SIZE = 10 * MIB };
+    struct zsocket_peer *peers[KERNELS];
+    struct zsocket *s[KERNELS][SOCKETS];
+    struct view word = VIEW_STR("interrupt");
+    unsigned filled[KERNELS];
+
+    bind_slow_reader(f, 1);
+    for (unsigned k = 0; k < KERNELS; k++) {
+        peers[k] = zsocket_peer_new(NULL, NULL);
+        for (unsigned i = 0; i < SOCKETS; i++) {
+            char identity[16];
+            snprintf(identity, sizeof identity, "%u-%u", k, i);
+            const struct zsocket_options o = { .type = ZSOCKET_DEALER,
+                                               .peer = peers[k],
+                                               .path = f->endpoint + strlen("ipc://"),
+                                               .identity = identity };
+            assert_int_equal(zsocket_open(f->all, &o, &ops, f, &s[k][i], NULL), 0);
+        }
+        filled[k] = fill(s[k], SOCKETS, SIZE);
+    }
+    /* The first one has half of all, the second half of the rest; and what the peer's buffers have taken. */
+    const unsigned half = ZSOCKET_ALL_IN_FLIGHT_MAX / 2 / SIZE;
+    assert_in_range(filled[0], half - 1, half + 1 + SOCKETS);
+    assert_in_range(filled[1], half / 4, half / 2 + 1 + SOCKETS);
+    assert_int_equal(zsocket_send(s[0][SOCKETS - 1], &word, 1, NULL), 0);
+    for (unsigned k = 0; k < KERNELS; k++) {
+        for (unsigned i = 0; i < SOCKETS; i++)
+            s[k][i] = zsocket_close(s[k][i]);
+        peers[k] = zsocket_peer_free(peers[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(one_kernel_leaves_others_room_among_what_waits),
+        TEST(a_kernel_that_reads_nothing_stops_the_sender_and_lets_it_go_on_later),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
