@@ -76,9 +76,15 @@ static int poll_again(struct zguard *g)
     struct epoll_event e = g->event;
 
     /* The edge: a peer that hung up is told once and not for ever. */
-    if (g->waits)
+    if (g->waits || g->closed)
         e.events = (e.events & ~(uint32_t)EPOLLIN) | EPOLLET;
     return (int)syscall(SYS_epoll_ctl, g->epoll_fd, EPOLL_CTL_MOD, g->fd, &e);
+}
+
+static void poll_anew(struct zguard *g)
+{
+    if (g->fd >= 0 && g->epoll_fd >= 0)
+        (void)poll_again(g); /* fails for one that is being closed */
 }
 
 static void set_waiting(struct zguard *g, int waits)
@@ -89,8 +95,7 @@ static void set_waiting(struct zguard *g, int waits)
     all.waiting += waits ? 1 : -1u;
     if (all.pool.over != g)
         g->partial_since_ms = now_ms();
-    if (g->fd >= 0 && g->epoll_fd >= 0)
-        (void)poll_again(g); /* fails for one that is being closed */
+    poll_anew(g);
 }
 
 /* Of one kernel, or of all (NULL). */
@@ -139,7 +144,7 @@ static int on_part(void *arg, uint64_t part, int first)
     size_t cost = (size_t)part + ZGUARD_PART_COST;
 
     lock();
-    /* The loop may have closed it since is_over() was asked: what it had was given back, and what it
+    /* The loop may have closed it since zguard_receive() asked: what it had was given back, and what it
      * took now nobody would give back. */
     const int over = g->closed || g->fault != NULL;
     if (first && !over)
@@ -195,12 +200,10 @@ static long refuse(void)
     return -1;
 }
 
-static int is_over(struct zguard *g)
+static long nothing_now(void)
 {
-    lock();
-    int over = g->closed || g->fault != NULL;
-    unlock();
-    return over;
+    errno = EAGAIN;
+    return -1;
 }
 
 /* Only what was counted goes to libzmq: heads are looked at before they are taken. */
@@ -218,10 +221,8 @@ static long receive_counted(struct zguard *g, int fd, void *p, size_t n)
         unlock();
         return refuse();
     }
-    if (taken == 0) {
-        errno = EAGAIN;
-        return -1;
-    }
+    if (taken == 0)
+        return nothing_now();
     if (consume(fd, p, taken) == taken)
         return (long)taken;
     lock();
@@ -230,10 +231,21 @@ static long receive_counted(struct zguard *g, int fd, void *p, size_t n)
     return refuse();
 }
 
+/*
+ * Of a connection that is closed libzmq learns nothing more, least of all that it ended. zmq_close() with linger 0 ends the
+ * pipe between socket and connection at once, and then libzmq (4.3.4) asks its other thread whether that is done. Should
+ * the connection fail meanwhile, the rest of a message of which some parts are written is looked for in the pipe that
+ * ended, and the process aborts (session_base_t::clean_pipes). After the handshake only reading makes a connection fail.
+ * What was read before it was closed is dealt with by then, a failure too: the I/O thread hears of zmq_close() only after
+ * the event in which it reads. Nor is the failure needed: libzmq ends the connection whatever the peer does.
+ */
 long zguard_receive(struct zguard *g, int fd, void *p, size_t n, int flags)
 {
-    if (is_over(g))
-        return refuse();
+    lock();
+    const int closed = g->closed, over = g->fault != NULL;
+    unlock();
+    if (closed || over)
+        return closed ? nothing_now() : refuse();
     if (flags != 0 || zmtpcount_allowed(&g->count) < n)
         return receive_counted(g, fd, p, n);
     long r = syscall(SYS_recvfrom, fd, p, n, 0, NULL, NULL);
@@ -316,8 +328,9 @@ struct zguard *zguard_close(struct zguard *g)
     if (g == NULL)
         return NULL;
     lock();
-    set_waiting(g, 0); /* libzmq finds out that nobody wants more */
     g->closed = 1;
+    set_waiting(g, 0);
+    poll_anew(g); /* what it is not told of must not wake it for ever */
     int moved =
         zroom_leave(&g->kernel->pool, g, &g->in_kernel) | zroom_leave(&all.pool, g, &g->in_all);
     g->partial = 0;

@@ -49,7 +49,8 @@ struct zguard_kernel *zguard_kernel_drop(struct zguard_kernel *k); /* accepts NU
 /* `path` is of a unix socket; the endpoint is for zmq_connect(), once. */
 struct zguard *zguard_open(struct zguard_kernel *k, const char *path,
                            char ret_endpoint[ZGUARD_ENDPOINT]);
-/* After zmq_close(). What it had in libzmq counts no more. Accepts NULL, returns NULL. */
+/* Before zmq_close(), which may abort otherwise: libzmq is told nothing more of the connection. What it
+ * had in libzmq counts no more. Accepts NULL, returns NULL. */
 struct zguard *zguard_close(struct zguard *g);
 
 /* The loop read a message whose parts, dropped ones too, cost so much. */

@@ -226,9 +226,9 @@ struct zsocket *zsocket_close(struct zsocket *s)
     zsocket_unmark(s);
     s->poll = loop_poll_close(s->poll);
     zsocket_end_monitor(s);
+    s->guard = zguard_close(s->guard); /* first: zguard.h */
     if (s->zmq != NULL)
         zmq_close(s->zmq);
-    s->guard = zguard_close(s->guard);
     s->own_peer = zsocket_peer_free(s->own_peer);
     s->peer = NULL;
     s->flight = flight_drop(s->flight);

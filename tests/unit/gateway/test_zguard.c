@@ -527,10 +527,45 @@ static void who_is_closed_while_it_is_read_takes_no_room(void **state)
     assert_int_equal(zguard_use(other.guard).all, 0);
     assert_false(zguard_use(guard).waits);
     assert_int_equal(zguard_receive(guard, w.ours, &w.got, 1, 0), -1);
+    assert_int_equal(errno, EAGAIN);
     w.guard = NULL;
     wire_close(&w);
     assert_int_equal(zguard_use(other.guard).all, 0);
     wire_close(&other);
+}
+
+/* How many events there are now. */
+static int events_of(int epoll)
+{
+    struct epoll_event e;
+
+    return epoll_wait(epoll, &e, 1, 0);
+}
+
+/* libzmq may abort when it hears that a connection ended whose socket is being closed. */
+static void who_is_closed_says_nothing_more_and_wakes_nobody(void **state)
+{
+    struct epoll_event in = { .events = EPOLLIN };
+    struct wire w;
+    char read[16];
+
+    (void)state;
+    wire_greet(&w);
+    autoclose int epoll = epoll_create1(EPOLL_CLOEXEC);
+    assert_int_equal(zguard_polled(w.guard, epoll, EPOLL_CTL_ADD, &in), 0);
+    assert_int_equal(send(w.kernels_end, "\0\1x", 3, MSG_NOSIGNAL), 3);
+    assert_int_equal(events_of(epoll), 1);
+    struct zguard *guard = w.guard;
+    w.guard = zguard_close(w.guard); /* the table has it still */
+    assert_int_equal(events_of(epoll), 0);
+    assert_int_equal(zguard_receive(guard, w.ours, read, sizeof read, 0), -1);
+    assert_int_equal(errno, EAGAIN);
+    shutdown(w.kernels_end, SHUT_RDWR);
+    (void)events_of(epoll); /* the end of a connection cannot be kept back, but once is enough */
+    assert_int_equal(events_of(epoll), 0);
+    assert_int_equal(zguard_receive(guard, w.ours, read, sizeof read, 0), -1);
+    assert_int_equal(errno, EAGAIN);
+    wire_close(&w);
 }
 
 /* Its first part lies in what every kernel has anyway, and yet it is what goes beyond: nobody else may. */
@@ -683,6 +718,7 @@ int main(void)
         TEST(room_is_never_lost_whatever_the_numbers_say),
         TEST(the_loop_may_give_back_a_message_beyond_before_it_is_closed),
         TEST(who_is_closed_while_it_is_read_takes_no_room),
+        TEST(who_is_closed_says_nothing_more_and_wakes_nobody),
         TEST(a_small_message_beyond_goes_too_when_it_does_not_end),
         TEST(small_messages_in_nobodys_way_may_take_their_time),
         TEST(all_kernels_have_a_quarter_of_the_memory),
