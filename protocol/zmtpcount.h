@@ -12,6 +12,7 @@
 enum {
     ZMTPCOUNT_HEAD = 9,
     ZMTPCOUNT_COMMAND_MAX = 512, /* bytes; of ours none is above 100 */
+    ZMTPCOUNT_PING = 7,          /* bytes of the shortest: its name, and two of a time to live */
 };
 
 struct zmtpcount_limits {
@@ -37,9 +38,9 @@ struct zmtpcount {
     uint8_t shaken;     /* a command, which begins the handshake, went by */
     uint32_t greeted;   /* bytes of the greeting */
     uint32_t parts;
-    uint64_t left;  /* of the frame */
-    uint64_t bytes; /* of the message */
-    uint8_t begun;  /* a byte of the frame went by */
+    uint64_t left;                              /* of the frame */
+    uint64_t bytes;                             /* of the message */
+    uint8_t command[ZMTPCOUNT_PING], command_n; /* how it begins; as much of it went by */
     const char *fault;
 };
 

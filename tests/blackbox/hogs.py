@@ -122,6 +122,7 @@ FRAMES = {
     "endless-small-messages": (frames(r"forever(b'\0\x28' * 1 + bytes(40) + (b'\0\x28' + bytes(40)) * 4096)"), None),
     "endless-large-messages": (frames("forever(head(30 << 20) + bytes(30 << 20))"), None),
     "endless-pings": (frames(r"forever(b'\4\7\4PING\0\0' * 8192)"), None),
+    "a-ping-that-ends-us-later": (frames(r"forever(b'\4\7\4PING\0\1' * 8192)"), "a PING with a time to live"),
     "connections-never-greeted": (ACCEPTING % b"", None),
     "connections-greeted-by-half": (ACCEPTING % b"\xff\0\0\0", None),
 }

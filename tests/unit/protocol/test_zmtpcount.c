@@ -186,6 +186,43 @@ static void commands_are_those_of_a_kernel(void **state)
     expect_fault(&s, "\6\0\0\0\0\0\0\2\1", 9, 8, "command");
 }
 
+/* The byte with which it is none does not go by, however the bytes are divided. */
+static void a_ping_has_a_time_to_live_and_that_is_none(void **state)
+{
+    static const struct {
+        struct view bytes;
+        size_t before;
+        const char *word;
+    } bad[] = {
+        { VIEW_STR("\4\5\4PING"), 6, "without" },
+        { VIEW_STR("\4\6\4PING\0"), 7, "without" },
+        { VIEW_STR("\4\7\4PING\0\1"), 8, "with a" },
+        { VIEW_STR("\4\7\4PING\1\0"), 7, "with a" },
+        { VIEW_STR("\6\0\0\0\0\0\0\0\7\4PING\xff\xff"), 14, "with a" },
+        { VIEW_STR("\4\x0b\4PING\0\1abcd"), 8, "with a" },
+    };
+    static const struct view good[] = {
+        VIEW_STR("\4\7\4PING\0\0"), VIEW_STR("\4\x0b\4PING\0\0abcd"),
+        VIEW_STR("\4\5\4PONG"),     VIEW_STR("\4\7\4PONG\0\1"),
+        VIEW_STR("\4\1\4"),         VIEW_STR("\4\7\5PING!\1"),
+    };
+    struct seen s;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        greet(&s);
+        expect_fault(&s, bad[i].bytes.p, bad[i].bytes.n, bad[i].before, bad[i].word);
+        greet(&s);
+        assert_int_equal(drip(&s, bad[i].bytes.p, bad[i].bytes.n), bad[i].before);
+    }
+    for (unsigned i = 0; i < sizeof good / sizeof good[0]; i++) {
+        greet(&s);
+        assert_int_equal(take(&s, good[i].p, good[i].n), good[i].n);
+        assert_int_equal(drip(&s, good[i].p, good[i].n), good[i].n);
+        assert_int_equal(take(&s, "\4\7\4PING\0\0", 9), 9);
+    }
+}
+
 static void what_does_not_greet_is_refused(void **state)
 {
     struct seen s = { .room = UINT64_MAX };
@@ -261,6 +298,7 @@ int main(void)
         cmocka_unit_test(a_message_is_no_larger_than_any_may_be),
         cmocka_unit_test(a_part_above_its_limit_goes_by_unasked),
         cmocka_unit_test(commands_are_those_of_a_kernel),
+        cmocka_unit_test(a_ping_has_a_time_to_live_and_that_is_none),
         cmocka_unit_test(what_does_not_greet_is_refused),
         cmocka_unit_test(the_identity_of_an_old_peer_is_no_message),
         cmocka_unit_test(no_message_comes_before_the_handshake),
