@@ -232,12 +232,13 @@ static long receive_counted(struct zguard *g, int fd, void *p, size_t n)
 }
 
 /*
- * Of a connection that is closed libzmq learns nothing more, least of all that it ended. zmq_close() with linger 0 ends the
- * pipe between socket and connection at once, and then libzmq (4.3.4) asks its other thread whether that is done. Should
- * the connection fail meanwhile, the rest of a message of which some parts are written is looked for in the pipe that
- * ended, and the process aborts (session_base_t::clean_pipes). After the handshake only reading makes a connection fail.
- * What was read before it was closed is dealt with by then, a failure too: the I/O thread hears of zmq_close() only after
- * the event in which it reads. Nor is the failure needed: libzmq ends the connection whatever the peer does.
+ * Of a connection that is closed libzmq learns nothing more, least of all that it ended. zmq_close() with linger 0
+ * ends the pipe between socket and connection at once, and then libzmq (4.3.4) asks its other thread whether that is
+ * done. Should the connection fail meanwhile, the rest of a message of which some parts are written is looked for in
+ * the pipe that ended, and the process aborts (session_base_t::clean_pipes). After the handshake only reading makes a
+ * connection fail, and a timer that PINGs set, which zmtpcount refuses. What was read before it was closed is dealt
+ * with by then, a failure too: the I/O thread hears of zmq_close() only after the event in which it reads. Nor is the
+ * failure needed: libzmq ends the connection whatever the peer does.
  */
 long zguard_receive(struct zguard *g, int fd, void *p, size_t n, int flags)
 {
