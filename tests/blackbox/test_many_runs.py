@@ -65,6 +65,7 @@ def test_each_of_hundreds_that_wait_has_its_end_when_the_gateway_is_killed(serve
     c.close()
 
 
+@pytest.mark.full
 def test_hundreds_of_one_client_push_nobody_else_out(server_with):
     s = server_with()
     kid, c = with_kernel(s)
@@ -87,7 +88,8 @@ def test_hundreds_of_one_client_push_nobody_else_out(server_with):
     other.close()
 
 
-@pytest.mark.parametrize("gateways", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("gateways", [1, 2])
 def test_ends_that_a_client_had_not_seen_are_told_by_whatever_gateway_it_comes_back_to(server_with, gateways):
     s = server_with()
     kid, c = with_kernel(s)
