@@ -235,7 +235,7 @@ void kernel_name_session(struct kernel *k, const char *name)
         return;
     }
     if (k->session->sandbox != 0)
-        kernel_note(k);
+        (void)kernel_note_now(k);
 }
 
 int kernel_keep(struct kernel *k, struct view json, struct err *e)
@@ -245,7 +245,7 @@ int kernel_keep(struct kernel *k, struct view json, struct err *e)
     memcpy(k->kept, json.p, json.n);
     k->kept[json.n] = '\0';
     if (k->session->sandbox != 0) /* else it is noted at the start */
-        kernel_note(k);
+        (void)kernel_note_now(k);
     return 0;
 }
 

@@ -384,7 +384,8 @@ void kernel_sandbox_gone(struct kernel *k, const char *why)
         kernel_give_up(k, "the session's deadline has passed");
         return;
     }
-    snprintf(k->death, sizeof k->death, "the sandbox ended (%.80s), its files are gone", why);
+    if (k->process || k->phase == KERNEL_DRAINING) /* of no process that is still to come */
+        snprintf(k->death, sizeof k->death, "the sandbox ended (%.80s), its files are gone", why);
     if (k->process) {
         k->exit = (struct launch_kernel_exited){ .exit_code = -1, .signo = SIGKILL };
         kernel_exited(k);

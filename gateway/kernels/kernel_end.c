@@ -207,7 +207,10 @@ void kernel_begin_end(struct kernel *k)
     k->heartbeat = heartbeat_stop(k->heartbeat);
     k->ladder = 0;
     /* Nothing that was meant for this process goes to the next one. */
-    seats_forget_held(k);
+    if (k->goal == KERNEL_DELETE)
+        seats_refuse_held(k, "KernelDeleted", kernel_farewell(k));
+    else
+        seats_refuse_held(k, "KernelRestarted", "the kernel was restarted");
     if (!k->process) {
         kernel_exited(k);
         return;

@@ -68,9 +68,9 @@ static void take_run(struct reader *r, const struct noteitem *i)
 
     r->run = NULL;
     fill_query(&q, r->seat, i);
-    if (q.id[0] == '\0')
-        return;
-    struct query *added = i->flags & NOTEITEM_UNDELIVERED ? NULL : queries_add(k->queries, &q);
+    /* What has no name that we keep cannot be followed. */
+    int is_over = (i->flags & NOTEITEM_UNDELIVERED) || q.id[0] == '\0';
+    struct query *added = is_over ? NULL : queries_add(k->queries, &q);
     if (added == NULL) { /* or it waited behind so many that it cannot have been sent */
         kernel_tell_gap(k, &q);
         kernel_tell_reply(k, &q, "RunLost", kernel_lost_text);
@@ -123,7 +123,7 @@ static void end_seat(struct reader *r)
     struct seat *s = r->seat;
 
     if (s != NULL && r->ask_parts == EVENT_PARTS) {
-        seat_asked(s, r->ask);
+        seat_keep_ask(s, r->ask);
         if (s->ask != NULL)
             s->ask->given = r->ask_given != 0;
         if (!r->ask_given)

@@ -53,23 +53,32 @@ static enum interrupt_way way_of(const struct kernel *k)
     return k->recipe.sockets_fd ? INTERRUPT_BY_NAME : INTERRUPT_BY_SIGNAL;
 }
 
-static struct interrupt_moment moment_of(struct kernel *k, const struct query *target)
+/* For any run: it looks at all that is under way. */
+static struct interrupt_moment moment_now(struct kernel *k)
 {
     struct interrupt_moment m = {
         .way = way_of(k),
         .can_take = k->phase == KERNEL_ALIVE && k->process && (k->ready || k->adopted),
-        .target = target,
         .output_ms = k->iopub_ms,
         .now_ms = loop_now_ms(sessions_loop(k->all)),
     };
 
     /* One that was taken over, with nothing noted, may do something that began just then. */
     m.works = works_besides(k, 0) || (k->adopted && (k->recipe.sockets_fd || k->adopted_busy));
-    if (target != NULL) {
-        queries_mark_next(k->queries, m.now_ms);
-        m.may_run = query_may_run(target);
-    }
+    queries_mark_next(k->queries, m.now_ms);
     return m;
+}
+
+static struct interrupt_moment moment_for(struct interrupt_moment now, const struct query *target)
+{
+    now.target = target;
+    now.may_run = target != NULL && query_may_run(target);
+    return now;
+}
+
+static struct interrupt_moment moment_of(struct kernel *k, const struct query *target)
+{
+    return moment_for(moment_now(k), target);
 }
 
 /* ---- what is sent ---- */
@@ -168,13 +177,19 @@ void kernel_interrupt_busy(struct kernel *k, struct query *q)
 
 void kernel_check_interrupt(struct kernel *k)
 {
+    struct interrupt_moment now;
+    int looked = 0;
+
     if (k->phase != KERNEL_ALIVE)
         return;
     for (struct query *q = queries_first(k->queries); q != NULL; q = queries_next(k->queries, q)) {
         if (!interrupt_is_pending(&q->interrupt))
             continue;
+        if (!looked)
+            now = moment_now(k);
+        looked = 1;
         int over = run_ended(&q->run) || q->run.replied || q->run.idle;
-        const struct interrupt_moment m = moment_of(k, over ? NULL : q);
+        const struct interrupt_moment m = moment_for(now, over ? NULL : q);
         act(k, q, interrupt_check(&q->interrupt, &m));
     }
 }

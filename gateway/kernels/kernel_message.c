@@ -440,9 +440,9 @@ void kernel_on_oversized_reply(struct seat *s, enum jmsg_channel channel,
     settle(k, q);
 }
 
-int kernel_may_query(struct seat *s)
+int kernel_may_query(struct seat *s, enum jmsg_channel channel)
 {
-    return queries_room(s->kernel->queries, s->number, jmsg_limits_default.header);
+    return queries_room(s->kernel->queries, s->number, channel, jmsg_limits_default.header);
 }
 
 static void note_shutdown(struct kernel *k, const struct jmsg *m)

@@ -3,6 +3,7 @@
  * whatever else changes it; never more than a few on their way. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "err.h"
 #include "kernel_own.h"
@@ -16,9 +17,10 @@
 #include "tail.h"
 
 enum {
-    NOTES_OPEN_MAX = 2,       /* without the launcher's answer */
-    LATER_MS = 50,            /* what is over may be noted so late */
-    BYTES_PER_MS = 64 * 1024, /* of seats: more are not noted, or the loop did little else */
+    NOTES_OPEN_MAX = 2, /* without the launcher's answer */
+    LATER_MS = 50,      /* what is over may be noted so late */
+    SHORT_US = 500,     /* a note that took longer is followed by a pause, ... */
+    PAUSE = 20,         /* ... so that the loop spends no more than this part on notes */
 };
 
 static unsigned note_fds(const struct kernel *k, int seats_fd, int fds[NOTE_FDS], unsigned *bits)
@@ -54,9 +56,7 @@ static int put_seats(struct kernel *k, struct buf *seats, int *seats_fd, struct 
 
     if (rc < 0)
         return err_set(e, -rc, "no room for its seats");
-    size_t n = buf_len(seats);
-    k->note_after_ms = loop_now_ms(sessions_loop(k->all)) + n / BYTES_PER_MS;
-    if (n <= LAUNCH_NOTE_MAX - NOTE_TEXT_MAX)
+    if (buf_len(seats) <= LAUNCH_NOTE_MAX - NOTE_TEXT_MAX)
         return 0;
     rc = noteseats_memfd(buf_view(seats), seats_fd, e);
     buf_truncate(seats, 0);
@@ -110,9 +110,19 @@ static int write_note(struct kernel *k, struct err *e)
     return rc < 0 ? rc : session_note(k->session, buf_view(&out), fds, count, e);
 }
 
+/* Processor time of the loop: what others on the host do is no reason for a pause. */
+static uint64_t worked_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
 /* A kernel that cannot be noted runs all the same; it would not outlive this gateway. */
 void kernel_note(struct kernel *k)
 {
+    uint64_t began_us = worked_us();
     struct err e = { 0 };
 
     k->notes++;
@@ -125,18 +135,23 @@ void kernel_note(struct kernel *k)
         log_warn("note_failed", "kernel=%s error=\"%s\"", k->id, e.msg);
     else
         k->notes_open++;
+    uint64_t took_us = worked_us() - began_us;
+    k->note_after_us = took_us < SHORT_US ? 0 : clock_monotonic_us() + took_us * PAUSE;
 }
 
 static void on_later(void *arg)
 {
     struct kernel *k = arg;
 
-    if (k->note_stale &&
-        (k->notes_open > 0 || loop_now_ms(sessions_loop(k->all)) < k->note_after_ms))
+    if (k->note_stale && (k->notes_open > 0 || clock_monotonic_us() < k->note_after_us))
         return; /* the next time */
     k->note_timer = loop_timer_close(k->note_timer);
     if (k->note_stale && k->phase < KERNEL_STOPPING)
         kernel_note(k);
+    if (k->note_awaited && k->notes_open == 0) { /* it failed, and nobody answers */
+        k->note_awaited = 0;
+        seats_release(k);
+    }
 }
 
 static void note_within(struct kernel *k, uint64_t ms)
@@ -156,21 +171,17 @@ void kernel_note_later(struct kernel *k)
 /* One note then tells of all that wait. */
 int kernel_note_now(struct kernel *k)
 {
-    uint64_t now = loop_now_ms(sessions_loop(k->all));
+    uint64_t now = clock_monotonic_us();
 
-    if (k->notes_open >= NOTES_OPEN_MAX) {
-        k->note_awaited = 1;
-        return 0;
-    }
-    if (now >= k->note_after_ms) {
+    if (k->notes_open < NOTES_OPEN_MAX && now >= k->note_after_us) {
         kernel_note(k);
         return 1;
     }
-    if (!k->note_awaited) {
-        k->note_awaited = 1;
+    if (now < k->note_after_us && !k->note_awaited) {
         loop_timer_close(k->note_timer);
-        note_within(k, k->note_after_ms - now);
+        note_within(k, (k->note_after_us - now) / 1000 + 1);
     }
+    k->note_awaited = 1;
     return 0;
 }
 

@@ -100,7 +100,7 @@ struct kernel {
     struct silence silence;
     uint64_t held_count; /* messages that clients had to wait with, ever */
     unsigned held_runs;  /* that wait now */
-    size_t held_bytes;   /* likewise, of all messages */
+    size_t held_bytes;   /* likewise, of all messages: sessions_held.c */
     struct activity activity;
     uint64_t noted_ms; /* activity.last_ms and kernel_works() as the note has them */
     int noted_busy;
@@ -117,7 +117,7 @@ struct kernel {
     unsigned notes_open;    /* not acknowledged by the launcher */
     int note_stale;         /* what the last one says is not all */
     int note_awaited;       /* messages wait for one */
-    uint64_t note_after_ms; /* the last one was long: the next is not written before */
+    uint64_t note_after_us; /* the last one was long: the next is not written before */
     struct loop_timer *note_timer;
     unsigned inherited; /* runs of the gateway before this one; 0 when they are over */
 
@@ -198,6 +198,19 @@ void kernel_await_sockets(struct kernel *k); /* of a foreign kernel, then connec
 void kernel_started(struct kernel *k);       /* tells who waits for it */
 void kernel_disconnect(struct kernel *k);    /* closes link, DEALERs and endpoints */
 
+/* ---- sessions_held.c ---- */
+enum {
+    KERNEL_HELD_FREE = 1024 * 1024, /* of a kernel for which nothing waits, whatever others have */
+    KERNELS_HELD_BYTES =
+        256 * 1024 * 1024, /* of all, less what the kernel has: as much again is left to others */
+};
+/* Of clients' messages that wait for the kernel. */
+int kernel_may_hold(const struct kernel *k, size_t bytes);
+void kernel_held_awaited(
+    struct kernel *k); /* a client's message had no room: seats_release() when others have left */
+void kernel_held_more(struct kernel *k, size_t bytes);
+void kernel_held_less(struct kernel *k, size_t bytes);
+
 /* ---- kernel_note.c ---- */
 void kernel_note(struct kernel *k);       /* writes one */
 int kernel_note_now(struct kernel *k);    /* likewise; 0: not yet, messages wait for the next one */
@@ -271,7 +284,8 @@ struct query *kernel_note_query(struct seat *s, enum jmsg_channel channel, const
 void kernel_count_message(enum jmsg_channel channel, const struct jmsg *m, unsigned direction);
 int kernel_run_asks(const struct jmsg *m); /* of an execute_request: with allow_stdin */
 void kernel_end_ignored(struct kernel *k, struct query *q); /* q may be gone afterwards */
-int kernel_may_query(struct seat *s);                       /* 0: too much of it is outstanding */
+int kernel_may_query(struct seat *s,
+                     enum jmsg_channel channel); /* 0: too much of it is outstanding */
 
 /* ---- kernel_tell.c: messages of the gateway ---- */
 void kernel_tell_status(struct kernel *k,

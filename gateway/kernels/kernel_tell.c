@@ -214,4 +214,5 @@ void kernel_refuse_run(struct seat *s, const struct jmsg *m, const char *ename, 
     kernel_tell_stream(s->kernel, m->header, line);
     kernel_tell_reply(s->kernel, &q, ename, why);
     kernel_tell_idle(s->kernel, s->number, m->header);
+    seat_run_ended(s, m->header);
 }

@@ -22,6 +22,16 @@ static int is_open_run(const struct query *q)
     return q->is_run && !run_ended(&q->run);
 }
 
+static int works_on_a_run(const struct kernel *k)
+{
+    for (const struct query *q = queries_first(k->queries); q != NULL;
+         q = queries_next(k->queries, q)) {
+        if (is_open_run(q) && q->busy)
+            return 1;
+    }
+    return 0;
+}
+
 /* ---- a connection that broke ---- */
 
 /* A reply above ZGUARD_FRAME_MAX ends the asker's connection, and libzmq tells
@@ -38,12 +48,8 @@ static void reconnect(struct kernel *k, const struct query *lost, struct seat *s
 
 /* A doubtful run was lost when the kernel does not take it though it has nothing else
  * to do. */
-static int watch_doubtful(struct kernel *k, struct query *q, uint64_t now)
+static int watch_doubtful(struct kernel *k, struct query *q, int works, uint64_t now)
 {
-    int works = 0;
-
-    for (struct query *o = queries_first(k->queries); o != NULL; o = queries_next(k->queries, o))
-        works |= is_open_run(o) && o->busy;
     if (q->busy) {
         q->doubtful = 0;
     } else if (works || q->quiet_since_ms == 0) {
@@ -99,8 +105,7 @@ static int interrupt_again(struct kernel *k, struct query *q, uint64_t now)
         run_interrupt(&q->run, now);
         return 0;
     }
-    queries_mark_next(k->queries, now);
-    if (!query_may_run(q)) {
+    if (!query_may_run(q)) {              /* on_watch() has looked */
         run_interrupt_sent(&q->run, now); /* looked at again later */
         return 0;
     }
@@ -157,11 +162,13 @@ static void on_watch(void *arg)
     struct kernel *k = arg;
     uint64_t now = loop_now_ms(sessions_loop(k->all));
     int todo = 0, unanswered = 0;
+    const int works = works_on_a_run(k);
 
+    queries_mark_next(k->queries, now);
     for (struct query *q = queries_first(k->queries), *next; q != NULL; q = next) {
         next = queries_next(k->queries, q);
         if (is_open_run(q) && q->doubtful)
-            todo |= watch_doubtful(k, q, now);
+            todo |= watch_doubtful(k, q, works, now);
         else if (is_open_run(q))
             todo |= watch_one(k, q, now);
         else if (query_lacks_answer(q))

@@ -162,6 +162,7 @@ void seat_end(struct seat *s)
         client_orphan(s->client);
     seat_close_dealers(s);
     seat_forget_held(s);
+    queries_leave(s->kernel->queries, s->number, loop_now_ms(sessions_loop(s->kernel->all)));
     seat_free_kept(s);
     if (s->prev != NULL)
         s->prev->next = s->next;

@@ -29,9 +29,10 @@ enum {
         256, /* of one kernel: each costs the process two or three descriptors of 1,024 */
     SEAT_HELD_MAX = 1024, /* messages that wait for the proof of iopub */
     SEAT_HELD_BYTES = 16 * 1024 * 1024,
-    SEATS_HELD_BYTES = 64 * 1024 * 1024, /* of all seats of a kernel; each may have one message */
-    SEATS_RUNS_MAX =
-        4096, /* runs without an end, of all seats; each may have one: the note has room */
+    SEAT_HELD_FREE =
+        16 * 1024,          /* its only message may wait whatever others have (kernel_may_hold()) */
+    SEATS_RUNS_MAX = 4096,  /* runs without an end, of all seats: the note has room; ... */
+    SEATS_RUNS_SPARE = 512, /* ... and so many more, one of each seat that has nothing here */
     SEAT_HEIRS_MAX = 4,
     SEAT_UNSEEN_MAX = 1024,
     SEAT_UNSEEN_BYTES = 256 * 1024,
@@ -48,6 +49,8 @@ struct held { /* a message that waits */
     uint64_t stamp;  /* notes written when it came: a run goes out after a later one */
     size_t bytes;
     struct view parts[EVENT_PARTS]; /* into data */
+    struct view noted;              /* of a run: seat_noted_header(), into parts or names */
+    struct buf names;               /* owned */
     struct view *buffers;           /* into data; behind it */
     size_t buffer_count;
     uint8_t data[];
@@ -57,7 +60,7 @@ struct unseen { /* the end of a run that its client was not given yet */
     struct unseen *next;
     uint64_t seq; /* of the log's end then */
     size_t n;
-    uint8_t header[]; /* of the request */
+    uint8_t header[]; /* of the request: seat_noted_header() */
 };
 
 struct ask { /* an input_request without an answer */
@@ -146,7 +149,8 @@ void seat_resume(struct seat *s);     /* likewise, of one; room was made for its
 /* Interrupts the oldest run of the main shell that waits, once the kernel has it; 0: none does. */
 int seats_interrupt_held(struct kernel *k);
 void seat_forget_held(struct seat *s);
-void seats_forget_held(struct kernel *k); /* and their clients may go on */
+/* Nothing of it goes to the kernel: the runs end so, and their clients may go on. */
+void seats_refuse_held(struct kernel *k, const char *ename, const char *why);
 
 /* ---- seat_stdin.c: no run that may ask goes to a kernel that would ask nobody ---- */
 enum seat_stdin { SEAT_STDIN_GO, SEAT_STDIN_WAIT, SEAT_STDIN_REFUSE };
@@ -164,12 +168,17 @@ void seat_free_kept(struct seat *s);
 /* The run has ended: until the client was given all of the log it is in the notes. */
 void seat_run_ended(struct seat *s, struct view header);
 void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS]);
-void seat_answered(struct seat *s);  /* nothing is asked any more */
-void seat_delivered(struct seat *s); /* the cursor moved */
+void seat_keep_ask(struct seat *s,
+                   const struct view parts[EVENT_PARTS]); /* without a note at once */
+void seat_answered(struct seat *s);                       /* nothing is asked any more */
+void seat_delivered(struct seat *s);                      /* the cursor moved */
 
 /* ---- seat_note.c ---- */
 /* The seats, as items of the kernel's note. -EMSGSIZE, -ENOMEM. */
 int seats_put(const struct kernel *k, struct buf *out) MUST_CHECK;
+/* What is noted of a run's header: the header, or of a long one a header with its names alone, in room,
+ * which the caller frees. */
+struct view seat_noted_header(struct view header, struct buf *room);
 
 /* ---- seat_log.c: a seat as a reader of the event log ---- */
 struct eventlog_readers seats_readers(struct kernel *k);

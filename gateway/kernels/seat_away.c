@@ -78,7 +78,7 @@ static void give_up_sockets(struct seat *s)
     kernel_tell_seat(s, cut_off);
     for (const struct held *h = s->held; h != NULL; h = h->next) {
         if (h->is_run)
-            kernel_tell_lost(s, h->parts[0], not_sent);
+            kernel_tell_lost(s, h->parts[0], not_sent), seat_run_ended(s, h->parts[0]);
     }
     seat_forget_held(s);
     seat_close_dealers(s);

@@ -64,7 +64,7 @@ void seat_answered(struct seat *s)
     kernel_note_later(s->kernel);
 }
 
-void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS])
+void seat_keep_ask(struct seat *s, const struct view parts[EVENT_PARTS])
 {
     size_t n = 0;
 
@@ -84,7 +84,13 @@ void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS])
         at += parts[i].n;
     }
     s->ask = a;
-    (void)kernel_note_now(s->kernel); /* before the client has it; else soon */
+}
+
+void seat_asked(struct seat *s, const struct view parts[EVENT_PARTS])
+{
+    seat_keep_ask(s, parts);
+    if (s->ask != NULL)
+        (void)kernel_note_now(s->kernel); /* before the client has it; else soon */
 }
 
 /* ---- ends ---- */
@@ -101,8 +107,10 @@ static void forget_first(struct seat *s)
     free(u);
 }
 
-void seat_run_ended(struct seat *s, struct view header)
+void seat_run_ended(struct seat *s, struct view request)
 {
+    autobuf struct buf names = { 0 };
+    const struct view header = seat_noted_header(request, &names);
     struct unseen *u = malloc(sizeof *u + header.n);
 
     kernel_note_later(s->kernel);

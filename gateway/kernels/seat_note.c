@@ -8,8 +8,8 @@
 #include "seat.h"
 
 enum {
-    HEADER_MAX = 1024,          /* a longer header of a run is noted by its ids */
-    HEADER_IDS_MAX = 16 * 1024, /* room while making one of ids */
+    HEADER_MAX = 1024,       /* of a longer one the names alone are noted, lest a note takes long */
+    HEADER_NAMES_MAX = 4096, /* bytes of one with three names of QUERY_ID_MAX, with all escapes */
     UNSEEN_BYTES =
         2 * 1024 * 1024, /* of a kernel's ends that were not given; of more the newest ... */
     UNSEEN_SEAT_BYTES =
@@ -28,28 +28,29 @@ static struct view text_of(struct jsonscan_value v, char *out, size_t n)
     return jsonscan_string_copy(v, out, n, NULL) < 0 ? VIEW_STR("") : view_cstr(out);
 }
 
-/* A header that is too long to be kept: what is told about the run names it still. */
-static int put_ids(struct buf *out, unsigned flags, struct view header)
+static int write_names(struct view id, struct view session, struct view subshell, struct buf *out)
 {
-    char id[QUERY_ID_MAX], session[QUERY_ID_MAX];
-    autobuf struct buf made = { 0 };
-    struct jmsg_header h;
-
-    if (jmsg_header_scan(header, &jmsg_limits_default, &h, NULL) < 0)
-        return 0;
-    const struct jmsg_own own = { .msg_id = text_of(h.msg_id, id, sizeof id),
+    const struct jmsg_own own = { .msg_id = id,
                                   .msg_type = VIEW_STR("execute_request"),
-                                  .session = text_of(h.session, session, sizeof session) };
-    buf_init(&made, HEADER_IDS_MAX);
-    if (jmsg_header_write(&own, &made, NULL) < 0)
-        return 0;
-    return put(out, NOTEITEM_RUN, flags, buf_view(&made));
+                                  .session = session,
+                                  .subshell_id = subshell };
+
+    buf_init(out, HEADER_NAMES_MAX);
+    return jmsg_header_write(&own, out, NULL);
 }
 
-static int put_run(struct buf *out, unsigned flags, struct view header)
+struct view seat_noted_header(struct view header, struct buf *room)
 {
-    return header.n > HEADER_MAX ? put_ids(out, flags, header)
-                                 : put(out, NOTEITEM_RUN, flags, header);
+    char id[QUERY_ID_MAX], session[QUERY_ID_MAX], subshell[QUERY_ID_MAX];
+    struct jmsg_header h;
+
+    if (header.n <= HEADER_MAX)
+        return header;
+    if (jmsg_header_scan(header, &jmsg_limits_default, &h, NULL) < 0 ||
+        write_names(text_of(h.msg_id, id, sizeof id), text_of(h.session, session, sizeof session),
+                    text_of(h.subshell_id, subshell, sizeof subshell), room) < 0)
+        return VIEW_STR("{}");
+    return buf_view(room);
 }
 
 /* ---- runs without an end ---- */
@@ -66,8 +67,14 @@ static int put_clock(struct buf *out, const struct query *q)
 static int put_sent_run(const struct kernel *k, struct buf *out, const struct query *q)
 {
     unsigned flags = (q->busy ? NOTEITEM_BUSY : 0) | (q->allow_stdin ? NOTEITEM_STDIN : 0);
-    int rc = put_run(out, flags, q->header);
+    autobuf struct buf names = { 0 };
+    struct view header = q->header;
 
+    if (header.n > HEADER_MAX) {
+        (void)write_names(view_cstr(q->id), view_cstr(q->session), view_cstr(q->subshell), &names);
+        header = buf_view(&names);
+    }
+    int rc = put(out, NOTEITEM_RUN, flags, header);
     if (rc == 0 && kernel_has_clock(k, q))
         rc = put_clock(out, q);
     return rc < 0 ? rc : noteitem_put_sent(out, &(struct noteitem_sent){ q->number, q->sent_us });
@@ -84,7 +91,7 @@ static int put_runs(const struct seat *s, struct buf *out)
     }
     for (const struct held *h = s->held; rc == 0 && h != NULL; h = h->next) {
         if (h->is_run)
-            rc = put_run(out, NOTEITEM_STDIN, h->parts[0]);
+            rc = put(out, NOTEITEM_RUN, NOTEITEM_STDIN, h->noted);
     }
     return rc;
 }
@@ -93,7 +100,7 @@ static int put_runs(const struct seat *s, struct buf *out)
 
 static size_t cost(const struct unseen *u)
 {
-    return NOTEITEM_HEAD + (u->n < HEADER_MAX ? u->n : HEADER_MAX);
+    return NOTEITEM_HEAD + u->n;
 }
 
 static int put_unseen(const struct seat *s, size_t room, struct buf *out)
@@ -108,7 +115,7 @@ static int put_unseen(const struct seat *s, size_t room, struct buf *out)
         if (u->seq <= s->cursor.seq)
             continue;
         if (bytes <= room)
-            rc = put_run(out, NOTEITEM_UNDELIVERED, (struct view){ u->header, u->n });
+            rc = put(out, NOTEITEM_RUN, NOTEITEM_UNDELIVERED, (struct view){ u->header, u->n });
         else
             more++;
         bytes -= bytes > room ? cost(u) : 0;

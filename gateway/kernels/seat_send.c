@@ -9,6 +9,7 @@
 #include "log.h"
 #include "metrics.h"
 #include "seat.h"
+#include "zsocket.h"
 
 static int check_sizes(const struct jmsg *m, struct err *e)
 {
@@ -60,7 +61,7 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
 {
     struct kernel *k = s->kernel;
     struct seat_dealer *d = &s->dealers[channel];
-    if (channel != JMSG_STDIN && !kernel_may_query(s)) {
+    if (channel != JMSG_STDIN && !kernel_may_query(s, channel)) {
         s->blocked = 1;
         return err_set(e, EAGAIN, "too many requests without an answer");
     }
@@ -69,8 +70,12 @@ static int forward(struct seat *s, enum jmsg_channel channel, const struct jmsg 
         rc = seat_open_own(s, JMSG_STDIN, e);
     if (rc < 0)
         return rc;
-    int is_run =
-        channel == JMSG_SHELL && jsonscan_string_equals(f->header.msg_type, "execute_request");
+    int is_run = kernel_is_run(channel, f);
+    /* Before all that takes time, and the line that a run begins: who waits for room comes again and again. */
+    if (!zsocket_takes(d->socket, jmsg_bytes(m))) {
+        s->blocked = 1;
+        return err_set(e, EAGAIN, "the kernel does not take messages now");
+    }
     if (is_run && kernel_audit_run(s, m, e) < 0) {
         kernel_refuse_run(s, m, "NotAudited", e->msg);
         return 0;
@@ -101,24 +106,40 @@ static int is_named(struct jsonscan_value v)
     return jsonscan_given(v) && !jsonscan_string_equals(v, "");
 }
 
-/* Whoever has nothing that waits is let in: the end of what it has is what it is woken by. */
-static int has_room(const struct seat *s, size_t bytes, int is_run)
+static unsigned runs_of_all(const struct kernel *k)
 {
-    const struct kernel *k = s->kernel;
+    return queries_runs(k->queries) + k->held_runs;
+}
 
-    if (is_run && queries_runs(k->queries) + k->held_runs >= SEATS_RUNS_MAX &&
-        (s->held != NULL || queries_count(k->queries, s->number) > 0))
+static int has_nothing_here(const struct seat *s)
+{
+    return s->held == NULL && queries_count(s->kernel->queries, s->number) == 0;
+}
+
+/* Whoever has nothing here is let in: the end of what it has is what it is woken by. */
+static int has_room_for_run(const struct seat *s)
+{
+    return runs_of_all(s->kernel) < SEATS_RUNS_MAX || has_nothing_here(s);
+}
+
+static int has_room(const struct seat *s, size_t bytes)
+{
+    if (s->held == NULL && bytes <= SEAT_HELD_FREE)
+        return 1;
+    if (s->held != NULL &&
+        (s->held_count >= SEAT_HELD_MAX || s->held_bytes + bytes > SEAT_HELD_BYTES))
         return 0;
-    return s->held == NULL ||
-           (s->held_count < SEAT_HELD_MAX && s->held_bytes + bytes <= SEAT_HELD_BYTES &&
-            k->held_bytes + bytes <= SEATS_HELD_BYTES);
+    if (kernel_may_hold(s->kernel, bytes))
+        return 1;
+    kernel_held_awaited(s->kernel);
+    return 0;
 }
 
 static void count_held(struct seat *s, const struct held *h)
 {
     s->held_count++;
     s->held_bytes += h->bytes;
-    s->kernel->held_bytes += h->bytes;
+    kernel_held_more(s->kernel, h->bytes);
     s->kernel->held_runs += h->is_run != 0;
 }
 
@@ -126,8 +147,9 @@ static void free_held(struct seat *s, struct held *h)
 {
     s->held_count--;
     s->held_bytes -= h->bytes;
-    s->kernel->held_bytes -= h->bytes;
     s->kernel->held_runs -= h->is_run != 0;
+    kernel_held_less(s->kernel, h->bytes);
+    buf_free(&h->names);
     free(h->buffers);
     free(h);
 }
@@ -143,7 +165,7 @@ static int hold(struct seat *s, const struct client_message *c, const struct jms
         n += parts[i]->n;
     for (size_t i = 0; i < c->buffer_count; i++)
         n += c->buffers[i].n;
-    if (!has_room(s, n, is_run)) {
+    if ((is_run && !has_room_for_run(s)) || !has_room(s, n)) {
         s->blocked = 1;
         return err_set(e, EAGAIN, "too much waits for the kernel");
     }
@@ -171,6 +193,8 @@ static int hold(struct seat *s, const struct client_message *c, const struct jms
             memcpy(at, from.p, from.n);
         at += from.n;
     }
+    if (is_run)
+        h->noted = seat_noted_header(h->parts[0], &h->names);
     *s->held_last = h;
     s->held_last = &h->next;
     count_held(s, h);
@@ -202,6 +226,15 @@ static int is_allowed(const char *list, struct jsonscan_value type)
             return 1;
     }
     return 0;
+}
+
+static int is_held(const struct seat *s, enum jmsg_channel channel)
+{
+    const struct held *h = s->held;
+
+    while (h != NULL && h->channel != channel)
+        h = h->next;
+    return h != NULL;
 }
 
 /* Dropped without an answer, as by Jupyter's servers. */
@@ -240,7 +273,11 @@ int seat_send(struct seat *s, const struct client_message *c, struct err *e)
     if (k->goal == KERNEL_DELETE || k->phase == KERNEL_GONE)
         return 0; /* nobody will answer; the client hears of the end */
     int is_run = kernel_is_run(c->channel, &facts);
-    int may_pass = c->channel == JMSG_STDIN || (c->channel == JMSG_CONTROL && k->adopted);
+    if (is_run && runs_of_all(k) >= SEATS_RUNS_MAX + SEATS_RUNS_SPARE && has_nothing_here(s)) {
+        kernel_refuse_run(s, &m, "NotSent", "too many cells wait at this kernel");
+        return 0;
+    }
+    int may_pass = c->channel != JMSG_SHELL && !is_held(s, c->channel);
     if (is_run || !accepts(k, c->channel) || (s->held != NULL && !may_pass)) {
         rc = hold(s, c, &facts, is_run, e);
         if (!is_run)
@@ -347,9 +384,15 @@ void seat_forget_held(struct seat *s)
     s->held_last = &s->held;
 }
 
-void seats_forget_held(struct kernel *k)
+void seats_refuse_held(struct kernel *k, const char *ename, const char *why)
 {
     for (struct seat *s = k->seats; s != NULL; s = s->next) {
+        for (const struct held *h = s->held; h != NULL; h = h->next) {
+            struct jmsg m = { 0 };
+            memcpy(m.parts, h->parts, sizeof m.parts);
+            if (h->is_run)
+                kernel_refuse_run(s, &m, ename, why);
+        }
         seat_forget_held(s);
         if (s->blocked && s->client != NULL) {
             s->blocked = 0;

@@ -200,6 +200,7 @@ struct sessions *sessions_new(struct loop *l, struct launchclient *c, struct ker
         free(s);
         return NULL;
     }
+    sessions_held_init(s);
     launchclient_on_event(c, on_event, s);
     culling_start(s);
     sessions_watch_deadlines(s);
@@ -216,6 +217,7 @@ struct sessions *sessions_free(struct sessions *s)
     for (struct kernel *k; (k = sessions_first_kernel(s)) != NULL;)
         kernel_free(k);
     check(s->first == NULL);
+    sessions_held_end(s);
     sessions_set_seed(s, NULL, NULL);
     s->zsockets = zsockets_free(s->zsockets);
     s->deferred = deferred_close(s->deferred);

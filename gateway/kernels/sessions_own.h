@@ -31,7 +31,14 @@ struct sessions {
     void (*adopt_done)(void *arg);
     void *adopt_arg;
     struct loop_timer *deadline_timer;
+    size_t held_bytes; /* of clients' messages that wait for kernels */
+    int held_awaited;  /* a client waits for room among them */
+    struct deferred_node held_release;
 };
+
+/* ---- sessions_held.c ---- */
+void sessions_held_init(struct sessions *s);
+void sessions_held_end(struct sessions *s); /* no kernel is left */
 
 /* ---- sessions_deadline.c ---- */
 void sessions_watch_deadlines(struct sessions *s); /* renews them from now on */

@@ -23,7 +23,7 @@ struct queries {
     struct share *shares[SEAT_BUCKETS];
     uint64_t next_number, forgotten;
     uint32_t seed;
-    unsigned runs;
+    unsigned runs, count;
 };
 
 /* FNV-1a. Clients choose the ids, and a long chain would hold up everybody: they do not know where it begins. */
@@ -109,10 +109,20 @@ static int is_forgettable(const struct query *r)
     return !r->is_run || run_ended(&r->run);
 }
 
-static int share_is_full(const struct share *s, size_t header)
+/* What interrupts the kernel or ends it has room behind all that waits. */
+static unsigned most_of(enum jmsg_channel channel)
 {
-    return s != NULL && (s->count >= QUERIES_SEAT_MAX ||
-                         (s->count > 0 && s->bytes + header > QUERIES_SEAT_BYTES));
+    return channel == JMSG_CONTROL ? QUERIES_SEAT_MAX + QUERIES_SEAT_CONTROL : QUERIES_SEAT_MAX;
+}
+
+static size_t most_bytes_of(enum jmsg_channel channel)
+{
+    return channel == JMSG_CONTROL ? 2 * QUERIES_SEAT_BYTES : QUERIES_SEAT_BYTES;
+}
+
+static int has_no_room(enum jmsg_channel channel, unsigned count, size_t bytes, size_t header)
+{
+    return count >= most_of(channel) || (count > 0 && bytes + header > most_bytes_of(channel));
 }
 
 static struct query *oldest_forgettable(const struct share *s)
@@ -124,11 +134,11 @@ static struct query *oldest_forgettable(const struct share *s)
     return r;
 }
 
-int queries_room(const struct queries *q, uint64_t seat, size_t header)
+int queries_room(const struct queries *q, uint64_t seat, enum jmsg_channel channel, size_t header)
 {
     const struct share *s = *share_at(q, seat);
 
-    if (!share_is_full(s, header))
+    if (s == NULL || !has_no_room(channel, s->count, s->bytes, header))
         return 1;
     unsigned count = s->count;
     size_t bytes = s->bytes;
@@ -136,26 +146,42 @@ int queries_room(const struct queries *q, uint64_t seat, size_t header)
         if (!is_forgettable(r))
             continue;
         bytes -= r->header.n;
-        if (--count < QUERIES_SEAT_MAX && (count == 0 || bytes + header <= QUERIES_SEAT_BYTES))
+        if (!has_no_room(channel, --count, bytes, header))
             return 1;
     }
     return 0;
 }
 
+/* What is not idle the kernel may not have read yet. */
+static void forget(struct queries *q, struct query *r)
+{
+    q->forgotten += r->channel == JMSG_SHELL && !r->idle;
+    queries_remove(q, r);
+}
+
+void queries_leave(struct queries *q, uint64_t seat, uint64_t now_ms)
+{
+    for (struct query *r = queries_first_of(q, seat), *next; r != NULL; r = next) {
+        next = r->seat_next;
+        if (is_forgettable(r) && (!query_works(r, now_ms) || q->count > QUERIES_LEFT_MAX))
+            forget(q, r);
+    }
+}
+
 struct query *queries_add(struct queries *q, const struct query *what)
 {
-    if (!queries_room(q, what->seat, what->header.n))
+    if (!queries_room(q, what->seat, what->channel, what->header.n))
         return NULL;
-    for (struct share *s; share_is_full(s = *share_at(q, what->seat), what->header.n);) {
-        struct query *old = oldest_forgettable(s);
-        q->forgotten += old->channel == JMSG_SHELL && !old->idle;
-        queries_remove(q, old);
+    for (struct share *s; (s = *share_at(q, what->seat)) != NULL &&
+                          has_no_room(what->channel, s->count, s->bytes, what->header.n);) {
+        forget(q, oldest_forgettable(s));
     }
     struct query *r = xcalloc(1, sizeof *r);
     *r = *what;
     origin_hold(r->origin);
     r->header = (struct view){ (uint8_t *)view_dup(what->header), what->header.n };
     q->runs += what->is_run != 0;
+    q->count++;
     r->number = ++q->next_number;
     r->prev = q->all.prev;
     r->next = &q->all;
@@ -187,6 +213,7 @@ void queries_remove(struct queries *q, struct query *r)
     r->next->prev = r->prev;
     if (r->is_run && !r->counted_out)
         q->runs--;
+    q->count--;
     origin_drop(r->origin);
     free((void *)(uintptr_t)r->header.p);
     free(r);

@@ -19,7 +19,9 @@ struct queries;
 enum {
     QUERY_ID_MAX = 128,
     QUERY_TYPE_MAX = 64,
-    QUERIES_SEAT_MAX = 1024, /* unfinished ones of one seat */
+    QUERIES_SEAT_MAX = 1024,   /* unfinished ones of one seat */
+    QUERIES_SEAT_CONTROL = 64, /* so many more, and as many bytes again, on the control channel */
+    QUERIES_LEFT_MAX = 4096,   /* of all: above, queries_leave() keeps no more than runs */
     QUERIES_SEAT_BYTES =
         1024 * 1024, /* of their headers, which a client may make as long as it likes */
 };
@@ -80,7 +82,7 @@ void queries_clear(struct queries *q); /* all of them; numbers go on rising */
  * many unfinished runs, or too much of them. Of a seat with too many others the oldest are forgotten. */
 struct query *queries_add(struct queries *q, const struct query *what);
 /* 1 when queries_add() has room for one more of that seat, with a header of so many bytes. */
-int queries_room(const struct queries *q, uint64_t seat, size_t header);
+int queries_room(const struct queries *q, uint64_t seat, enum jmsg_channel channel, size_t header);
 /* How many that the kernel may not have read yet were forgotten so, ever. */
 uint64_t queries_forgotten(const struct queries *q);
 /* Sets is_next: of each (sub)shell the oldest open run, unless something is known to run
@@ -97,6 +99,9 @@ void queries_count_from(struct queries *q, uint64_t number);
 /* r was the last one that was added, and had that number before; its own is free again. */
 void queries_renumber(struct queries *q, struct query *r, uint64_t number);
 void queries_remove(struct queries *q, struct query *r);
+/* That seat is gone: nobody hears of what it asked. Its runs stay, and of the rest what the kernel works on, as
+ * long as there are not too many of all. */
+void queries_leave(struct queries *q, uint64_t seat, uint64_t now_ms);
 
 /* execute_request is answered by execute_reply, and so on. */
 int query_is_answer(const char *request_type, const char *type);

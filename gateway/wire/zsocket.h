@@ -82,6 +82,8 @@ int zsocket_send(struct zsocket *s, const struct view *frames, size_t count,
 /* 1 when it takes no message now: its queue is full, or a message above libzmq's limit
  * came, which ends the connection for good and is told nobody. */
 int zsocket_is_stuck(struct zsocket *s);
+/* 1: a message of so many bytes would be sent now; 0: writable() is owed. */
+int zsocket_takes(struct zsocket *s, size_t bytes);
 
 /* 1 once the handshake is over: the peer has taken the connection, and our identity is on
  * its way to it before anything that another socket sends from now on, since one thread

@@ -174,15 +174,21 @@ static int send_all(struct zsocket *s, zmq_msg_t *msgs, size_t count, struct err
     return 0;
 }
 
+int zsocket_takes(struct zsocket *s, size_t bytes)
+{
+    zsocket_mark(s); /* the look may eat the edge that tells of input, and so may zmq_send */
+    int can = takes(s, bytes);
+    if (!can)
+        zsocket_set_blocked(s, 1);
+    return can;
+}
+
 int zsocket_send(struct zsocket *s, const struct view *frames, size_t count, struct err *e)
 {
     check(!s->closed && count > 0);
-    zsocket_mark(s); /* zmq_send may have eaten the edge that told of input */
     size_t bytes = bytes_of(frames, count);
-    if (!takes(s, bytes)) {
-        zsocket_set_blocked(s, 1);
+    if (!zsocket_takes(s, bytes))
         return err_set(e, EAGAIN, "the kernel does not take messages now");
-    }
     zmq_msg_t *msgs = calloc(count, sizeof *msgs);
     size_t made = 0;
     int rc = msgs != NULL ? 0 : -ENOMEM;

@@ -4,10 +4,11 @@ import pytest
 
 from channels import Channels
 from server import wait_for
-from test_gateway_restart import (Story, drain, follow_all, kill_gateway, reconnect, replace_gateway, slow_cell,
-                                  until_it_runs, until_sent, with_kernel)
+from test_gateway_restart import (Story, drain, follow, follow_all, kill_gateway, reconnect, replace_gateway, slow_cell,
+                                  until_asked, until_it_runs, until_sent, with_kernel)
 
 MANY = 400                # what a note alone has no room for
+OPEN_MAX = 1024           # requests of one client that a kernel is sent: QUERIES_SEAT_MAX
 
 
 class Stories(dict):
@@ -154,3 +155,87 @@ def test_a_reply_that_comes_seconds_late_behind_others_is_taken(server_with, ker
     assert {x.status for x in [*stories.values(), *mine.values()]} == {"ok"}, "all of them came, 600 ms apart"
     assert c.run("print still").text == "still\n"
     c.close()
+
+
+
+# --- cells that wait in the gateway -----------------------------------------------------
+
+def fill_up(c):
+    """An endless cell and so many behind it that the gateway keeps some of them."""
+    stories = Stories()
+    stories.start(c, "import time\nwhile True: time.sleep(0.1)")
+    until_it_runs(c)
+    for _ in range(OPEN_MAX + 50):
+        stories.start(c, "pass")
+    return stories
+
+
+@pytest.mark.full
+def test_what_a_client_sends_on_control_does_not_wait_behind_its_cells(server_with):
+    s = server_with()
+    kid, c = with_kernel(s)
+    stories = fill_up(c)
+    until_sent(s, 1 + OPEN_MAX)
+    c.send("interrupt_request", {}, "control")
+    stories.follow(c)
+    assert stories.first.replies[0]["content"]["ename"] == "KeyboardInterrupt"
+    assert {x.status for x in list(stories.values())[1:]} == {"ok"}
+    c.close()
+
+
+@pytest.mark.full
+def test_cells_that_the_gateway_kept_end_with_a_restart_like_those_that_the_kernel_had(server_with):
+    s = server_with()
+    kid, c = with_kernel(s)
+    stories = fill_up(c)
+    until_sent(s, 1 + OPEN_MAX)
+    assert s.restart(kid).status == 200
+    stories.follow(c)
+    assert {x.replies[0]["content"]["ename"] for x in stories.values()} == {"KernelRestarted"}
+    assert all(len(x.replies) == 1 for x in stories.values())
+    assert c.run("1").result == "1"
+    c.close()
+
+
+@pytest.mark.full
+def test_large_cells_for_which_there_is_no_room_wait_and_are_run(server_with, kernel_path):
+    s = server_with("--kernel-path", kernel_path.add_scripted().path)
+    kid, first = with_kernel(s, "scripted", "print up")
+    gate = Story(first.start("sleep 5000"))
+    until_sent(s, 1 + 1)
+    crowd, text = [], "x" * (40 << 20)
+    for i in range(16):                     # 640 MiB: more than the sockets to a kernel and the gateway take
+        c = Channels(s, kid)
+        crowd.append((c, Story(c.start(f"print {i}\n{text}"))))
+    small = Channels(s, kid)
+    mine = Story(small.start("print small"))
+    for i, (c, story) in enumerate(crowd):
+        follow(c, story)
+        assert (story.status, story.text) == ("ok", f"{i}\n")
+        c.close()
+    follow(small, mine)
+    follow(first, gate)
+    assert (mine.status, gate.status) == ("ok", "ok")
+
+
+# --- gateways that go one after the other -----------------------------------------------
+
+@pytest.mark.full
+def test_a_gateway_that_dies_right_after_it_came_knows_of_all_clients_of_the_one_before(server_with):
+    s = server_with()
+    kid, b = with_kernel(s)
+    a = Channels(s, kid)                    # newer: it stands before b in the note
+    asks = Story(a.start("input('name? ')", allow_stdin=True))
+    until_asked(a)
+    waits = Story(b.start("print('b')"))
+    until_sent(s, 1 + 2)
+    for _ in range(2):
+        replace_gateway(s)
+        wait_for(lambda: s.kernel(kid))
+    b = reconnect(s, kid, b.sid)
+    a = reconnect(s, kid, a.sid)
+    assert s.interrupt(kid) == 204
+    follow(b, waits)
+    follow(a, asks)
+    a.close()
+    b.close()

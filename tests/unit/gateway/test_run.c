@@ -406,16 +406,17 @@ static void a_seat_with_too_many_open_runs_has_to_wait(void **state)
     (void)state;
     for (unsigned i = 0; i < QUERIES_SEAT_MAX; i++) {
         snprintf(id, sizeof id, "%u", i);
-        assert_true(queries_room(q, 1, 2));
+        assert_true(queries_room(q, 1, JMSG_SHELL, 2));
         assert_non_null(add(q, 1, id, "execute_request"));
     }
-    assert_false(queries_room(q, 1, 2));
+    assert_false(queries_room(q, 1, JMSG_SHELL, 2));
     assert_null(add(q, 1, "more", "execute_request"));
-    assert_true(queries_room(q, 2, 2));
+    assert_true(queries_room(q, 2, JMSG_SHELL, 2));
+    assert_true(queries_room(q, 1, JMSG_CONTROL, 2)); /* an interrupt, say */
     struct query *r = queries_first(q);
     run_end(&r->run, RUN_LOST);
     queries_settle(q, r);
-    assert_true(queries_room(q, 1, 2));
+    assert_true(queries_room(q, 1, JMSG_SHELL, 2));
     assert_non_null(add(q, 1, "more", "execute_request"));
     assert_int_equal(queries_runs(q), QUERIES_SEAT_MAX);
     q = queries_free(q);
@@ -433,6 +434,36 @@ static void requests_that_nobody_answers_are_forgotten_oldest_first(void **state
     }
     assert_int_equal(queries_count(q, 1), QUERIES_SEAT_MAX);
     assert_string_equal(queries_first(q)->id, "2048");
+    q = queries_free(q);
+}
+
+static void who_is_gone_leaves_its_runs_and_what_the_kernel_works_on(void **state)
+{
+    struct queries *q = queries_new();
+
+    (void)state;
+    struct query *run = add(q, 1, "run", "execute_request");
+    add(q, 1, "asked", "comm_info_request");
+    struct query *works = add(q, 1, "works", "comm_msg");
+    works->busy = 1;
+    struct query *other = add(q, 2, "other", "comm_info_request");
+    queries_leave(q, 1, 0);
+    assert_ptr_equal(queries_first(q), run);
+    assert_ptr_equal(queries_next(q, run), works);
+    assert_ptr_equal(queries_next(q, works), other);
+    assert_null(queries_next(q, other));
+    assert_int_equal(queries_forgotten(q), 1);
+    /* Unless they are too many: a kernel may call busy what it likes. */
+    for (unsigned seat = 3; seat < 3 + QUERIES_LEFT_MAX / 1000; seat++) {
+        for (unsigned i = 0; i < 1000; i++)
+            add(q, seat, "x", "comm_msg")->busy = 1;
+    }
+    queries_leave(q, 3, 0);
+    assert_int_equal(queries_count(q, 3), 1000);
+    for (unsigned i = 0; i < 1000; i++)
+        add(q, 9, "x", "comm_msg")->busy = 1;
+    queries_leave(q, 3, 0);
+    assert_in_range(queries_count(q, 3), 1, 999);
     q = queries_free(q);
 }
 
@@ -473,16 +504,16 @@ static void runs_with_long_headers_have_to_wait_and_none_is_forgotten(void **sta
 
     (void)state;
     for (unsigned i = 0; i < MOST; i++) {
-        assert_true(queries_room(q, 1, HEADER));
+        assert_true(queries_room(q, 1, JMSG_SHELL, HEADER));
         assert_non_null(add_long(q, 1, "execute_request", HEADER));
     }
-    assert_false(queries_room(q, 1, HEADER));
+    assert_false(queries_room(q, 1, JMSG_SHELL, HEADER));
     assert_null(add_long(q, 1, "execute_request", HEADER));
     assert_null(add_long(q, 1, "complete_request", HEADER));
     assert_int_equal(queries_count(q, 1), MOST);
     assert_int_equal(queries_runs(q), MOST);
     run_end(&queries_first(q)->run, RUN_LOST);
-    assert_true(queries_room(q, 1, HEADER)); /* what has ended gives way */
+    assert_true(queries_room(q, 1, JMSG_SHELL, HEADER)); /* what has ended gives way */
     assert_non_null(add_long(q, 1, "execute_request", HEADER));
     q = queries_free(q);
 }
@@ -581,6 +612,7 @@ int main(void)
         cmocka_unit_test(more_subshells_than_there_are_places_cost_only_themselves),
         cmocka_unit_test(a_seat_with_too_many_open_runs_has_to_wait),
         cmocka_unit_test(requests_that_nobody_answers_are_forgotten_oldest_first),
+        cmocka_unit_test(who_is_gone_leaves_its_runs_and_what_the_kernel_works_on),
         cmocka_unit_test(long_headers_are_forgotten_by_their_bytes),
         cmocka_unit_test(runs_with_long_headers_have_to_wait_and_none_is_forgotten),
         cmocka_unit_test(each_seat_has_its_own_in_their_order),
