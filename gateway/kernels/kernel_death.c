@@ -351,7 +351,7 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
         kernel_leave(k);
         return;
     }
-    if (k->started != NULL) { /* it never was: nothing stays listed */
+    if (!k->born) { /* it never was: nothing stays listed */
         leave_unborn(k, e->msg);
         waiters_call(&k->started, NULL, e);
         waiters_call(&k->restarted, NULL, e);
@@ -360,6 +360,7 @@ void kernel_start_failed(struct kernel *k, const struct err *e)
     }
     snprintf(k->reason, sizeof k->reason, "start failed: %.200s", e->msg);
     if (e->code == HC_EFULL) { /* no fault of the kernel's: it waits until there is room */
+        waiters_call(&k->started, NULL, e); /* those that came while it started again */
         waiters_call(&k->restarted, NULL, e);
         k->goal = KERNEL_RUN;
         k->pause_ms = ROOM_AGAIN_MS;
