@@ -12,8 +12,8 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import (BIN, DEADLINE, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of, read, status_of,
-                    wait_for)
+from server import (BIN, DEADLINE, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of, links_of, read,
+                    status_of, wait_for)
 from test_supervision import alive
 from tiers import full_after
 
@@ -420,8 +420,8 @@ def slow_heir(kept, tmp_path):
 
         def make(s):
             h = kept.heir(s, "--audit-log", str(path)).spawn()
-            fds, slot = f"/proc/{h.proc.pid}/fd", f"/run/holdcell/instances/{s.kept_slot()}"
-            wait_for(lambda: any(os.path.realpath(os.path.join(fds, fd)) == slot for fd in os.listdir(fds)))
+            slot = f"/run/holdcell/instances/{s.kept_slot()}"
+            wait_for(lambda: slot in links_of(h.proc.pid))
             return h, f
         yield make
 

@@ -395,7 +395,7 @@ static void a_sandbox_is_built_before_its_share_of_the_processor_counts(void **s
     l.cpu_millis = 10;
     box_open(&b, &l);
     assert_int_equal(throttled(), 0);
-    box_shell(&b, "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done", output, sizeof output);
+    box_shell(&b, "i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done", output, sizeof output);
     assert_int_not_equal(throttled(), 0); /* it counts now, and this test sees it */
     box_close(&b);
 }
