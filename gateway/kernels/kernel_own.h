@@ -200,7 +200,8 @@ void kernel_disconnect(struct kernel *k);    /* closes link, DEALERs and endpoin
 
 /* ---- sessions_held.c ---- */
 enum {
-    KERNEL_HELD_FREE = 1024 * 1024, /* of a kernel for which nothing waits, whatever others have */
+    KERNEL_HELD_FREE =
+        8 * 1024 * 1024, /* of a kernel for which nothing waits, whatever others have */
     KERNELS_HELD_BYTES =
         256 * 1024 * 1024, /* of all, less what the kernel has: as much again is left to others */
 };
