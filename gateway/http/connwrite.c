@@ -182,6 +182,11 @@ size_t conn_queued(const struct conn *c)
     return buf_len(&c->out) + transport_pending(&c->transport);
 }
 
+int conn_blocked(const struct conn *c)
+{
+    return c->blocked;
+}
+
 uint64_t conn_drain_ms(const struct conn *c)
 {
     return c->drain_ms;

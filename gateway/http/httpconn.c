@@ -302,6 +302,13 @@ static void on_drained(void *arg)
     conn_resume(h->conn);
 }
 
+/* Answers that wait, but for no socket: no event and no clock of the connection would end it. */
+static int stuck(const struct httpconn *h, uint64_t now)
+{
+    return h->draining && !conn_blocked(h->conn) && conn_queued(h->conn) > 0 &&
+           now - h->since_ms >= h->server->limits.stall_ms;
+}
+
 static void on_tick(void *arg, uint64_t now)
 {
     struct httpconn *h = arg;
@@ -315,6 +322,8 @@ static void on_tick(void *arg, uint64_t now)
             refuse(h, 408, "the request did not come in time");
         else if (!h->started && now - h->since_ms >= (fresh ? l->head_ms : l->idle_ms))
             conn_finish(h->conn);
+    } else if (h->state == HTTPCONN_HEAD && stuck(h, now)) {
+        conn_abort(h->conn);
     } else if (h->state == HTTPCONN_BODY && (now - h->progress_ms >= l->body_ms ||
                                              now - h->since_ms >= BODY_TOTAL * l->body_ms)) {
         refuse(h, 408, "the body of the request did not come in time");

@@ -169,6 +169,10 @@ int tls_feed(struct tls *t, struct view in, uint8_t *out, size_t *ret_n, struct 
     default:
         return failed(t, was_ready ? "TLS" : "TLS handshake", e);
     }
+    /* Nothing can be written until the rest comes, and it may never come. No client sends its
+     * five bytes of a KeyUpdate in two records. */
+    if (was_ready && !tls_ready(t))
+        return failed(t, "TLS: a handshake message in parts", e);
     *ret_n = at;
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "certs.h"
 
+#include <openssl/hmac.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
@@ -95,4 +96,68 @@ SSL_CTX *client_context(const struct cert *ca, const struct cert *own)
         check(SSL_CTX_use_certificate(ctx, own->x509) == 1 &&
               SSL_CTX_use_PrivateKey(ctx, own->key) == 1);
     return ctx;
+}
+
+/* ---- records that no library sends ---------------------------------------- */
+
+enum { SECRET = 32, GCM_KEY = 16, GCM_NONCE = 12, GCM_TAG = 16, RECORD_HEAD = 5 };
+
+static uint8_t client_secret[SECRET];
+
+static void keep_secret(const SSL *ssl, const char *line)
+{
+    const char *hex = strrchr(line, ' ');
+
+    (void)ssl;
+    if (strncmp(line, "CLIENT_TRAFFIC_SECRET_0 ", 24) != 0)
+        return;
+    for (size_t i = 0; i < SECRET; i++)
+        check(sscanf(hex + 1 + 2 * i, "%2hhx", &client_secret[i]) == 1);
+}
+
+SSL_CTX *odd_client_context(const struct cert *ca)
+{
+    SSL_CTX *ctx = client_context(ca, NULL);
+
+    check(SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+          SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") == 1);
+    SSL_CTX_set_keylog_callback(ctx, keep_secret);
+    return ctx;
+}
+
+/* HKDF-Expand-Label (RFC 8446 7.1) without a context, of one block at most. */
+static void expand(const char *label, uint8_t *out, size_t n)
+{
+    uint8_t info[64] = { 0, (uint8_t)n, (uint8_t)(6 + strlen(label)) }, block[SECRET];
+    int size = snprintf((char *)info + 3, sizeof info - 3, "tls13 %s", label) + 3;
+
+    info[size] = 0;     /* no context */
+    info[size + 1] = 1; /* the first block */
+    check(HMAC(EVP_sha256(), client_secret, SECRET, info, (size_t)size + 2, block, NULL) != NULL);
+    memcpy(out, block, n);
+}
+
+size_t odd_record(uint64_t number, const void *content, size_t n, uint8_t out[2 * ODD_RECORD_MAX])
+{
+    uint8_t key[GCM_KEY], nonce[GCM_NONCE], inner[ODD_RECORD_MAX];
+    size_t sealed = n + 1 + GCM_TAG;
+    EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
+    int got;
+
+    check(n < sizeof inner);
+    memcpy(inner, content, n);
+    inner[n] = SSL3_RT_HANDSHAKE;
+    expand("key", key, sizeof key);
+    expand("iv", nonce, sizeof nonce);
+    for (unsigned i = 0; i < 8; i++)
+        nonce[GCM_NONCE - 1 - i] ^= (uint8_t)(number >> 8 * i);
+    memcpy(out, (const uint8_t[]){ SSL3_RT_APPLICATION_DATA, 3, 3, 0, (uint8_t)sealed },
+           RECORD_HEAD);
+    check(EVP_EncryptInit_ex(c, EVP_aes_128_gcm(), NULL, key, nonce) == 1 &&
+          EVP_EncryptUpdate(c, NULL, &got, out, RECORD_HEAD) == 1 &&
+          EVP_EncryptUpdate(c, out + RECORD_HEAD, &got, inner, (int)n + 1) == 1 &&
+          EVP_EncryptFinal_ex(c, out + RECORD_HEAD + n + 1, &got) == 1 &&
+          EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, GCM_TAG, out + RECORD_HEAD + n + 1) == 1);
+    EVP_CIPHER_CTX_free(c);
+    return RECORD_HEAD + sealed;
 }

@@ -49,9 +49,9 @@ static struct harness *start(struct front_config config)
     return harness_start(&config);
 }
 
-static SSL *begin_tls(int fd)
+static SSL *begin_tls(SSL_CTX *ctx, int fd)
 {
-    SSL *ssl = SSL_new(trusting);
+    SSL *ssl = SSL_new(ctx);
 
     assert_non_null(ssl);
     assert_int_equal(SSL_set_fd(ssl, fd), 1);
@@ -61,7 +61,7 @@ static SSL *begin_tls(int fd)
 
 static SSL *dial_tls(struct harness *h)
 {
-    SSL *ssl = begin_tls(dial(h));
+    SSL *ssl = begin_tls(trusting, dial(h));
 
     assert_int_equal(SSL_connect(ssl), 1);
     return ssl;
@@ -200,6 +200,35 @@ static void garbage_ends_the_connection(void **state)
     harness_stop(h);
 }
 
+/* As many answers as fill the queue, and then the head of a message whose end never comes: nothing
+ * could be sent, nothing was read, and nobody noticed when the client left. */
+static void who_begins_a_handshake_message_behind_its_requests_is_ended(void **state)
+{
+    static const uint8_t head[] = { SSL3_MT_KEY_UPDATE, 0, 0, 1 };
+    struct harness *h = start((struct front_config){ .stall_ms = 200 });
+    SSL_CTX *odd = odd_client_context(&ca);
+    uint8_t record[2 * ODD_RECORD_MAX];
+    SSL *ssl = begin_tls(odd, dial(h));
+    BIO *wire = BIO_new(BIO_s_mem());
+    char requests[110 * 28 + 1] = "", *p = NULL;
+
+    (void)state;
+    for (size_t at = 0; at + 1 < sizeof requests; at += 28)
+        memcpy(requests + at, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n", 28);
+    assert_int_equal(SSL_connect(ssl), 1);
+    SSL_set0_wbio(ssl, wire);
+    assert_true(SSL_write(ssl, requests, sizeof requests - 1) > 0);
+    size_t n = odd_record(1, head, sizeof head, record);
+    assert_int_equal(BIO_write(wire, record, (int)n), n);
+    long size = BIO_get_mem_data(wire, &p);
+    put_bytes(SSL_get_rfd(ssl), p, (size_t)size); /* read at once, as it is sent */
+    assert_true(ended(SSL_get_rfd(ssl)));
+    close(SSL_get_rfd(ssl));
+    SSL_free(ssl);
+    SSL_CTX_free(odd);
+    harness_stop(h);
+}
+
 static void handshakes_that_stall_end_at_the_deadline(void **state)
 {
     struct harness *h = start((struct front_config){ .head_ms = 300 });
@@ -313,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_server_that_stops_says_good_bye),
         cmocka_unit_test(plain_http_gets_an_answer_that_it_can_read),
         cmocka_unit_test(garbage_ends_the_connection),
+        cmocka_unit_test(who_begins_a_handshake_message_behind_its_requests_is_ended),
         cmocka_unit_test(handshakes_that_stall_end_at_the_deadline),
         cmocka_unit_test(handshakes_that_are_dropped_leave_nothing_behind),
         cmocka_unit_test(an_empty_file_is_never_a_server_without_tls),

@@ -55,6 +55,17 @@ struct ends {
     int rc;
 };
 
+/* Of a client_ctx. */
+static void connect_end(struct ends *n)
+{
+    n->ssl = SSL_new(n->client_ctx);
+    n->to_client = BIO_new(BIO_s_mem());
+    n->from_client = BIO_new(BIO_s_mem());
+    BIO_set_mem_eof_return(n->to_client, -1);
+    SSL_set_bio(n->ssl, n->to_client, n->from_client);
+    SSL_set_connect_state(n->ssl);
+}
+
 static void open_ends(struct ends *n, const char *client_ca, const struct cert *own)
 {
     const struct tlscontext_config config = { server.pem, server.key_pem, client_ca };
@@ -66,12 +77,7 @@ static void open_ends(struct ends *n, const char *client_ca, const struct cert *
     n->tls = tls_new(n->context);
     assert_non_null(n->tls);
     n->client_ctx = client_context(&ca, own);
-    n->ssl = SSL_new(n->client_ctx);
-    n->to_client = BIO_new(BIO_s_mem());
-    n->from_client = BIO_new(BIO_s_mem());
-    BIO_set_mem_eof_return(n->to_client, -1);
-    SSL_set_bio(n->ssl, n->to_client, n->from_client);
-    SSL_set_connect_state(n->ssl);
+    connect_end(n);
     n->piece = ROOM;
 }
 
@@ -324,6 +330,35 @@ static void key_updates_without_end_are_bounded(void **state)
     close_ends(&n);
 }
 
+/* Until the rest came the server could send nothing, and there is no clock for that. */
+static void a_handshake_message_in_parts_after_the_handshake_is_the_end(void **state)
+{
+    static const uint8_t head[] = { SSL3_MT_KEY_UPDATE, 0, 0, 1, SSL_KEY_UPDATE_NOT_REQUESTED };
+    uint8_t record[2 * ODD_RECORD_MAX];
+
+    (void)state;
+    for (size_t size = sizeof head; size >= sizeof head - 1; size--) {
+        struct ends n = { 0 };
+
+        open_ends(&n, NULL, NULL);
+        SSL_free(n.ssl);
+        SSL_CTX_free(n.client_ctx);
+        n.client_ctx = odd_client_context(&ca);
+        connect_end(&n);
+        assert_int_equal(handshake(&n), SSL_ERROR_NONE);
+        feed(&n, record, odd_record(0, head, size, record));
+        if (size == sizeof head) { /* whole: this is how such a record is made */
+            assert_int_equal(n.rc, 0);
+            assert_true(tls_ready(n.tls));
+            hears(&n, "and on it goes");
+        } else {
+            assert_int_equal(n.rc, -HC_EPARSE);
+            assert_non_null(strstr(n.e.msg, "in parts"));
+        }
+        close_ends(&n);
+    }
+}
+
 static void both_ends_say_good_bye(void **state)
 {
     struct ends n = { 0 };
@@ -396,12 +431,7 @@ static void a_session_is_resumed_by_its_ticket_also_with_client_certificates(voi
     n.tls = tls_free(n.tls);
 
     n.tls = tls_new(n.context);
-    n.ssl = SSL_new(n.client_ctx);
-    n.to_client = BIO_new(BIO_s_mem());
-    n.from_client = BIO_new(BIO_s_mem());
-    BIO_set_mem_eof_return(n.to_client, -1);
-    SSL_set_bio(n.ssl, n.to_client, n.from_client);
-    SSL_set_connect_state(n.ssl);
+    connect_end(&n);
     SSL_set_max_proto_version(n.ssl, TLS1_2_VERSION);
     assert_int_equal(SSL_set_session(n.ssl, session), 1);
     assert_int_equal(handshake(&n), SSL_ERROR_NONE);
@@ -514,6 +544,7 @@ int main(void)
         cmocka_unit_test(only_http_1_1_is_offered),
         cmocka_unit_test(nobody_renegotiates),
         cmocka_unit_test(key_updates_without_end_are_bounded),
+        cmocka_unit_test(a_handshake_message_in_parts_after_the_handshake_is_the_end),
         cmocka_unit_test(both_ends_say_good_bye),
         cmocka_unit_test(a_good_bye_before_the_handshake_says_nothing),
         cmocka_unit_test(clients_without_a_right_certificate_are_refused),
