@@ -33,6 +33,8 @@ struct conn_ops {
     void (*tick)(void *arg, uint64_t now_ms);
     /* 1 when the connection does nothing that anybody would miss. */
     int (*idle)(void *arg);
+    /* 0 when what the peer does not take is counted for nobody. */
+    int (*counted)(void *arg);
     void (*closed)(void *arg);
 };
 
@@ -51,8 +53,8 @@ struct conns *conns_close(struct conns *all);
 unsigned conns_count(const struct conns *all);
 struct deferred *conns_deferred(struct conns *all); /* shared */
 struct loop *conns_loop(struct conns *all);         /* borrowed */
-/* Aborts the connection that was silent longest of those that are idle or only linger; 0
- * when there is none. */
+/* Aborts the connection that was silent longest of those that are idle or only linger, else
+ * of those whose peer does not take what is counted for nobody; 0 when there is none. */
 int conns_evict(struct conns *all);
 /* Connections whose TLS handshake is not done; and aborts the one of them that was silent
  * longest, 0 when there is none. */

@@ -135,15 +135,28 @@ static int may_give_way(const struct conn *c)
            (c->state == CONN_FINISHING && c->fin);
 }
 
+/* Answers that nobody takes, and that nobody's share bounds: without this a crowd that asks
+ * for what needs no token and reads nothing would keep everybody out. */
+static int must_give_way(const struct conn *c)
+{
+    return c->state != CONN_DEAD && c->blocked && !c->ops->counted(c->arg);
+}
+
 int conns_evict(struct conns *all)
 {
+    struct conn *second = NULL;
+
     for (struct conn *c = all->first; c != NULL; c = c->next) {
         if (may_give_way(c)) {
             conn_abort(c);
             return 1;
         }
+        if (second == NULL && must_give_way(c))
+            second = c;
     }
-    return 0;
+    if (second != NULL)
+        conn_abort(second);
+    return second != NULL;
 }
 
 unsigned conns_handshakes(const struct conns *all)

@@ -338,6 +338,15 @@ static int on_idle(void *arg)
            (!h->started || now_ms(h) - h->since_ms > HEAD_GRACE_MS);
 }
 
+/* A request that is being worked on is never in the way; an answer is counted until it is
+ * taken, if its request needed a token. */
+static int on_counted(void *arg)
+{
+    const struct httpconn *h = arg;
+
+    return (h->state != HTTPCONN_HEAD && h->state != HTTPCONN_OVER) || tenant_named(h->tenant);
+}
+
 static void on_closed(void *arg)
 {
     free_httpconn(arg);
@@ -349,6 +358,7 @@ static const struct conn_ops ops = {
     .drained = on_drained,
     .tick = on_tick,
     .idle = on_idle,
+    .counted = on_counted,
     .closed = on_closed,
 };
 

@@ -40,6 +40,11 @@ struct tenant *tenant_hold_same(struct tenant *n)
     return n;
 }
 
+int tenant_named(const struct tenant *n)
+{
+    return n != NULL && n->name[0] != '\0';
+}
+
 struct tenant *tenant_drop(struct tenant *n)
 {
     if (n == NULL || --n->users > 0)

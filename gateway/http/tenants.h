@@ -28,6 +28,7 @@ struct tenants {
 /* The one of that name, "" for those without one; it stays until tenant_drop(). */
 struct tenant *tenant_hold(struct tenants *t, const char *name);
 struct tenant *tenant_hold_same(struct tenant *n);
+int tenant_named(const struct tenant *n); /* 0: of NULL, and of "" */
 /* Accepts NULL, returns NULL. What it took has to be given back before. */
 struct tenant *tenant_drop(struct tenant *n);
 

@@ -263,6 +263,12 @@ static int on_idle(void *arg)
     return 0;
 }
 
+static int on_counted(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
 static void on_closed(void *arg)
 {
     struct websocket *w = arg;
@@ -284,6 +290,7 @@ static const struct conn_ops conn_callbacks = {
     .drained = on_drained,
     .tick = on_tick,
     .idle = on_idle,
+    .counted = on_counted,
     .closed = on_closed,
 };
 

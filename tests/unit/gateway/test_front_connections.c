@@ -1,5 +1,9 @@
 /* HTTP connections of the front over real sockets: order, pieces, limits, ends; on the fake core. */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -356,6 +361,86 @@ static void above_the_limit_idle_ones_give_way_then_503(void **state)
     harness_stop(h);
 }
 
+/* A window and segments as small as they can be: whoever sends to it waits soon. */
+static int dial_narrow(struct harness *h)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), window = 4096, segment = 536;
+    struct sockaddr_in a = { .sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)harness_port(h)),
+                             .sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &window, sizeof window), 0);
+    assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+/* 40 kB of requests, of which the server has all. */
+static void pipeline_unread(int fd, const char *request)
+{
+    int left = 1, room = 256 * 1024;
+
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
+    for (size_t n = 0; n < 40000; n += strlen(request))
+        put(fd, request);
+    for (int i = 0; left > 0 && i < DEADLINE_MS; i++) {
+        assert_int_equal(ioctl(fd, SIOCOUTQ, &left), 0);
+        usleep(1000);
+    }
+    assert_int_equal(left, 0);
+}
+
+/* A connection that the server cannot miss: it waits for the body. */
+static int dial_busy(struct harness *h)
+{
+    int fd = dial(h);
+    struct reply r;
+
+    put(fd, "POST /api/kernels HTTP/1.1\r\n" HOST AUTH
+            "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    get_reply(fd, &r);
+    assert_int_equal(r.status, 100);
+    reply_free(&r);
+    return fd;
+}
+
+static void who_reads_no_answers_that_need_no_token_gives_way(void **state)
+{
+    static const char *const requests[] = {
+        "GET /x HTTP/1.1\r\n" HOST "\r\n",
+        "GET /api/kernels HTTP/1.1\r\n" HOST "\r\n",
+        "GET /api/swagger.json HTTP/1.1\r\n" HOST "\r\n",
+    };
+    struct front_config config = { .max_connections = 4 };
+    int unread[3], busy[4], idle;
+
+    (void)state;
+    if (harness_tunnelled())
+        skip(); /* the tunnel would read them */
+    struct harness *h = harness_start(&config);
+    idle = dial(h);
+    for (int i = 0; i < 3; i++) {
+        unread[i] = dial_narrow(h);
+        pipeline_unread(unread[i], requests[i]);
+    }
+    for (int i = 0; i < 200; i++) { /* a turn each, in which it answers until nothing is taken */
+        struct reply r;
+
+        put(idle, "GET /api HTTP/1.1\r\n" HOST AUTH "\r\n");
+        get_reply(idle, &r);
+        assert_int_equal(r.status, 200);
+        reply_free(&r);
+    }
+    for (int i = 0; i < 4; i++) /* each in the place of one of them; the idle one goes first */
+        busy[i] = dial_busy(h);
+    for (int i = 0; i < 4; i++)
+        hang_up(busy[i]);
+    for (int i = 0; i < 3; i++)
+        hang_up(unread[i]);
+    hang_up(idle);
+    harness_stop(h);
+}
+
 static int has_eight_kernels(struct harness *h)
 {
     struct reply r;
@@ -488,6 +573,7 @@ int main(void)
         cmocka_unit_test(slow_clients_are_ended),
         cmocka_unit_test(who_takes_no_answers_is_ended_and_others_are_served),
         cmocka_unit_test(above_the_limit_idle_ones_give_way_then_503),
+        cmocka_unit_test(who_reads_no_answers_that_need_no_token_gives_way),
         cmocka_unit_test(a_reset_at_any_byte_leaves_nothing_behind),
         cmocka_unit_test(memory_of_unfinished_bodies_is_bounded_over_all_connections),
         cmocka_unit_test(stopping_waits_for_what_was_begun),
