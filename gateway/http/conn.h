@@ -85,6 +85,9 @@ void conn_resume(struct conn *c); /* they come in a later turn, never inside thi
 void conn_write(struct conn *c, const struct view *segments, size_t count);
 int conn_writable(struct conn *c);        /* 0: stop producing until drained() */
 size_t conn_queued(const struct conn *c); /* bytes not yet taken by the socket */
+/* The bytes by which the queue has grown since this was last asked; what has left it meanwhile
+ * takes nothing away from them. */
+size_t conn_grown(struct conn *c);
 /* 1 while the socket is full: the clock of conn_set_stall() runs. */
 int conn_blocked(const struct conn *c);
 uint64_t

@@ -51,6 +51,7 @@ struct conn {
     struct buf out;
     uint64_t stall_ms, progress_ms, drain_ms, linger_until_ms;
     size_t dropped;
+    size_t told; /* of the queue, to conn_grown() */
 };
 
 void conn_update_events(struct conn *c);

@@ -34,6 +34,13 @@ void conn_end_output(struct conn *c)
         send_fin(c);
 }
 
+/* Some has left the queue. */
+static void shrunk(struct conn *c)
+{
+    if (conn_queued(c) < c->told)
+        c->told = conn_queued(c);
+}
+
 static void wrote(struct conn *c)
 {
     if (c->over && conn_queued(c) <= c->limits.output / 4)
@@ -75,6 +82,7 @@ void conn_flush(struct conn *c)
     if (n < 0)
         return;
     buf_consume(&c->out, (size_t)n);
+    shrunk(c);
     /* Before the end of the handshake no socket can be waited for. */
     set_blocked(c, transport_pending(&c->transport) > 0 ||
                        (buf_len(&c->out) > 0 && transport_ready(&c->transport)));
@@ -134,12 +142,14 @@ static void write_direct(struct conn *c, const struct view *segments, size_t cou
             size_t of_queue = (size_t)sent < queued.n ? (size_t)sent : queued.n;
 
             buf_consume(&c->out, of_queue);
+            shrunk(c);
             append_rest(c, segments + first, count - first, (size_t)sent - of_queue);
             if (c->state != CONN_DEAD)
                 set_blocked(c, 1);
             return;
         }
         buf_consume(&c->out, queued.n);
+        shrunk(c);
     }
     if (transport_pending(&c->transport) > 0)
         set_blocked(c, 1);
@@ -180,6 +190,14 @@ int conn_writable(struct conn *c)
 size_t conn_queued(const struct conn *c)
 {
     return buf_len(&c->out) + transport_pending(&c->transport);
+}
+
+size_t conn_grown(struct conn *c)
+{
+    size_t before = c->told;
+
+    c->told = conn_queued(c);
+    return c->told > before ? c->told - before : 0;
 }
 
 int conn_blocked(const struct conn *c)

@@ -261,7 +261,10 @@ void server_change_auth(struct server *s, struct auth *auth)
 
 /* ---- output that nobody takes ---- */
 
-enum { OUTPUT_SMALL = 64 * 1024 }; /* less than that is bounded by the connection's own limit */
+/* Less than that is bounded by the connection's own limit; and so much more there may be of all
+ * queues before they are counted again: to go over thousands of connections for each frame would
+ * hold up everybody. */
+enum { OUTPUT_SMALL = 64 * 1024 };
 
 struct output {
     const struct tenant *of;
@@ -289,10 +292,15 @@ int server_bound_output(struct server *s, struct conn *c)
 
     if (conn_queued(c) < OUTPUT_SMALL || conn_ended(c))
         return 0;
+    s->output_grown += conn_grown(c);
+    if (s->output_grown < OUTPUT_SMALL)
+        return 0;
     struct output o = { .of = tenant_of(c) };
     conns_each(s->conns, add_output, &o);
-    if (tenant_share(s->tenants.shared, o.own, o.all, 0, s->limits.output))
+    if (tenant_share(s->tenants.shared, o.own, o.all, 0, s->limits.output)) {
+        s->output_grown = 0;
         return 0;
+    }
     if (log_allowed(&limit, 5))
         log_warn("answers_not_taken", "bytes=%zu of=%zu note=\"a connection is closed for it\"",
                  o.own, o.all);

@@ -68,7 +68,8 @@ struct server {
     struct tenants tenants;
     struct loop_timer *expiry_timer; /* while a token is yet to expire */
     uint64_t next_expiry_s;
-    unsigned sockets; /* WebSockets that are open */
+    unsigned sockets;    /* WebSockets that are open */
+    size_t output_grown; /* since all output that clients have not taken was last counted */
     int stopping;
 };
 
