@@ -27,6 +27,8 @@ struct jupyter {
     struct sessions *sessions;
     struct kernelspecs *specs;
     struct nbsessions *notebooks;
+    uint64_t
+        looked_at; /* the number of the notebook session that was last looked at for its kernel */
     const char *base; /* begins and ends with '/' */
     const char *version;
     int list_kernels;

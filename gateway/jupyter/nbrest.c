@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "err.h"
@@ -16,7 +17,11 @@
 #include "request.h"
 #include "sessions.h"
 
-enum { DOCUMENT_MAX = 32 * 1024 * 1024, LOCATION_MAX = 1000 };
+enum {
+    DOCUMENT_MAX = 32 * 1024 * 1024,
+    LOCATION_MAX = 1000,
+    LOOK_AT_ONCE = 64, /* sessions of everybody, for one request */
+};
 
 static struct kernel *kernel_of(const struct jupyter *j, const struct nbsession *s)
 {
@@ -194,20 +199,75 @@ static void on_created(struct jupyter *j, uint64_t token, struct request *r, str
         answer_session(r, j, 201, s, k);
 }
 
-/* Those whose kernels have gone, when there is no room for another one. */
-static void forget_gone(struct jupyter *j)
+static int compare_ids(const void *a, const void *b)
 {
+    return strcmp(a, b);
+}
+
+/* The ids of all kernels of that principal, sorted. Caller frees. */
+static char (*ids_of(const struct jupyter *j, const struct principal *p, size_t *ret_n))[UUID_TEXT]
+{
+    size_t n = sessions_kernels(j->sessions, p, NULL, 0);
+    autofree struct kernel **kernels = xcalloc(n + 1, sizeof *kernels);
+    char(*ids)[UUID_TEXT] = xcalloc(n + 1, sizeof *ids);
+
+    sessions_kernels(j->sessions, p, kernels, n);
+    for (size_t i = 0; i < n; i++) {
+        struct kernel_model m;
+
+        kernel_model(kernels[i], &m);
+        memcpy(ids[i], m.id, sizeof ids[i]);
+    }
+    qsort(ids, n, sizeof *ids, compare_ids);
+    *ret_n = n;
+    return ids;
+}
+
+/* The principal's own whose kernels have gone, when it has no room for another one. What others
+ * have costs it no time, and its asking costs them none. */
+static void forget_gone(const struct jupyter *j, const struct principal *p)
+{
+    size_t n;
+    autofree char(*ids)[UUID_TEXT] = ids_of(j, p, &n);
+
     for (struct nbsession *s = nbsessions_first(j->notebooks), *next; s != NULL; s = next) {
         next = s->next;
-        if (s->token == 0 && kernel_of(j, s) == NULL)
+        if (s->token == 0 && strcmp(s->owner, p->name) == 0 &&
+            bsearch(s->kernel_id, ids, n, sizeof *ids, compare_ids) == NULL)
             nbsessions_remove(j->notebooks, s);
     }
 }
 
-static void answer_full(struct request *r)
+/* A few of everybody's, round and round, when there is no room for anybody: those who come
+ * back for nothing of theirs must not keep out others for ever. */
+static void forget_some(struct jupyter *j)
 {
-    request_error(r, 403, "Resource Limit: %d sessions, with %d bytes of paths and names in all",
-                  NBSESSIONS_MAX, NBSESSIONS_TEXT_MAX);
+    struct nbsession *s = nbsessions_after(j->notebooks, j->looked_at), *next;
+
+    for (unsigned i = 0; i < LOOK_AT_ONCE && s != NULL; i++, s = next) {
+        next = s->next;
+        j->looked_at = s->number;
+        if (s->token == 0 && kernel_of(j, s) == NULL)
+            nbsessions_remove(j->notebooks, s);
+    }
+    if (s == NULL)
+        j->looked_at = 0;
+}
+
+/* As nbsessions_add(), after those that are of no use have made room. */
+static int add_session(struct jupyter *j, const struct principal *p, struct nbsession_body *body,
+                       struct nbsession **ret, struct err *e)
+{
+    int rc = nbsessions_add(j->notebooks, p, body, ret, e);
+
+    if (rc == -HC_ELIMIT)
+        forget_gone(j, p);
+    else if (rc == -HC_EFULL)
+        forget_some(j);
+    else
+        return rc;
+    *e = (struct err){ 0 };
+    return nbsessions_add(j->notebooks, p, body, ret, e);
 }
 
 /* 1 after an answer: what runs keeps its profile. */
@@ -255,7 +315,8 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
                                 .profile = profile,
                                 .limits = body->limits,
                                 .times = body->times };
-    struct nbsession *s;
+    struct nbsession *s = NULL;
+    struct err e = { 0 };
 
     if (id != NULL && k == NULL && !uuid_valid(id, strlen(id))) {
         request_error(r, 400, "kernel.id must be a UUID");
@@ -263,13 +324,8 @@ static void create(struct request *r, struct jupyter *j, struct nbsession_body *
     }
     if (k != NULL && has_another_profile(r, k, profile))
         return;
-    s = nbsessions_add(j->notebooks, &r->principal, body);
-    if (s == NULL) {
-        forget_gone(j);
-        s = nbsessions_add(j->notebooks, &r->principal, body);
-    }
-    if (s == NULL) {
-        answer_full(r);
+    if (add_session(j, &r->principal, body, &s, &e) < 0) {
+        request_failed(r, &e);
         return;
     }
     if (k != NULL) {
@@ -420,9 +476,9 @@ void nbsessions_patch(struct request *r, void *arg)
         request_error(r, 409, "the session is being changed");
         return;
     }
-    if (!nbsessions_room(j->notebooks, &r->principal, s, &body)) {
+    if (nbsessions_room(j->notebooks, &r->principal, s, &body, &e) < 0) {
         nbsession_body_free(&body);
-        answer_full(r);
+        request_failed(r, &e);
         return;
     }
     s->change = body;

@@ -148,7 +148,7 @@ static size_t text_with(const struct nbsession *s, const struct nbsession_body *
 }
 
 int nbsessions_room(const struct nbsessions *n, const struct principal *p,
-                    const struct nbsession *s, const struct nbsession_body *body)
+                    const struct nbsession *s, const struct nbsession_body *body, struct err *e)
 {
     size_t count = s == NULL, text = text_with(s, body);
 
@@ -159,7 +159,11 @@ int nbsessions_room(const struct nbsessions *n, const struct principal *p,
         /* A change under way counts before it is certain. */
         text += o != s ? text_with(o, &o->change) : 0;
     }
-    return count <= NBSESSIONS_MAX && text <= NBSESSIONS_TEXT_MAX;
+    if (count <= NBSESSIONS_MAX && text <= NBSESSIONS_TEXT_MAX)
+        return 0;
+    return err_set(e, HC_ELIMIT,
+                   "Resource Limit: %d sessions, with %d bytes of paths and names in all",
+                   NBSESSIONS_MAX, NBSESSIONS_TEXT_MAX);
 }
 
 void nbsessions_insert(struct nbsessions *n, struct nbsession *s)
@@ -175,15 +179,20 @@ void nbsessions_insert(struct nbsessions *n, struct nbsession *s)
         n->last_number = s->number;
 }
 
-struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
-                                 struct nbsession_body *body)
+int nbsessions_add(struct nbsessions *n, const struct principal *p, struct nbsession_body *body,
+                   struct nbsession **ret, struct err *e)
 {
     uint8_t random[16];
     struct nbsession *s;
 
-    if (n->count >= NBSESSIONS_ALL_MAX || !nbsessions_room(n, p, NULL, body) ||
-        getrandom(random, sizeof random, 0) != sizeof random)
-        return NULL;
+    int rc = nbsessions_room(n, p, NULL, body, e);
+
+    if (rc < 0)
+        return rc;
+    if (n->count >= NBSESSIONS_ALL_MAX)
+        return err_set(e, HC_EFULL, "the server has no room for another session at this moment");
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return err_set(e, EIO, "no randomness for the id of a session");
     s = xcalloc(1, sizeof *s);
     uuid_format(random, s->id);
     memcpy(s->owner, p->name, sizeof s->owner);
@@ -194,6 +203,16 @@ struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p
         s->name = xstrdup(""); /* clients want a string */
     s->number = n->last_number + 1;
     nbsessions_insert(n, s);
+    *ret = s;
+    return 0;
+}
+
+struct nbsession *nbsessions_after(struct nbsessions *n, uint64_t number)
+{
+    struct nbsession *s = n->first;
+
+    while (s != NULL && s->number <= number)
+        s = s->next;
     return s;
 }
 

@@ -56,14 +56,19 @@ struct nbsessions *nbsessions_new(void);
 struct nbsessions *nbsessions_free(struct nbsessions *n);
 struct nbsession *nbsessions_first(struct nbsessions *n); /* in order of creation */
 
-/* NULL without room or randomness. Takes the strings out of body. An observer finds
- * the sessions of those whom it observes. */
-struct nbsession *nbsessions_add(struct nbsessions *n, const struct principal *p,
-                                 struct nbsession_body *body);
-/* 1 when p has room for what the body says, in the place of s (NULL: of a new one). */
+/* Takes the strings out of body. -HC_ELIMIT: p has no room, -HC_EFULL: there is none for anybody;
+ * -EIO without randomness. */
+int nbsessions_add(struct nbsessions *n, const struct principal *p, struct nbsession_body *body,
+                   struct nbsession **ret, struct err *e) MUST_CHECK;
+/* 0 when p has room for what the body says, in the place of s (NULL: of a new one); else
+ * -HC_ELIMIT. */
 int nbsessions_room(const struct nbsessions *n, const struct principal *p,
-                    const struct nbsession *s, const struct nbsession_body *body);
+                    const struct nbsession *s, const struct nbsession_body *body,
+                    struct err *e) MUST_CHECK;
 void nbsessions_remove(struct nbsessions *n, struct nbsession *s);
+/* The first one with a higher number, or NULL. */
+struct nbsession *nbsessions_after(struct nbsessions *n, uint64_t number);
+/* An observer finds the sessions of those whom it observes. */
 struct nbsession *nbsessions_by_id(struct nbsessions *n, const struct principal *p, const char *id);
 struct nbsession *nbsessions_by_path(struct nbsessions *n, const struct principal *p,
                                      const char *path);
