@@ -185,7 +185,7 @@ static int same(const struct principal *a, const struct principal *b)
            strcmp(a->observes, b->observes) == 0;
 }
 
-int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof)
+int auth_renew(const struct auth *a, struct principal *p, const struct proof *proof)
 {
     const struct principal *by = NULL;
     struct principal now;
@@ -194,11 +194,25 @@ int auth_holds(const struct auth *a, const struct principal *p, const struct pro
         return 1;
     if (proof->kind != PROOF_UNIX)
         by = principals_by_token(a->principals, proof->digest, now_s());
-    if (proof->kind == PROOF_TOKEN)
-        return by != NULL && same(by, p);
-    if (proof->kind == PROOF_PROXY && (by == NULL || by->role != ROLE_PROXY))
+    if (proof->kind == PROOF_TOKEN) {
+        if (by == NULL)
+            return 0;
+        now = *by;
+    } else if ((proof->kind == PROOF_PROXY && (by == NULL || by->role != ROLE_PROXY)) ||
+               !by_identity(a, p->name, &now)) {
         return 0;
-    return by_identity(a, p->name, &now) && same(&now, p);
+    }
+    if (!same(&now, p))
+        return 0;
+    *p = now;
+    return 1;
+}
+
+int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof)
+{
+    struct principal copy = *p;
+
+    return auth_renew(a, &copy, proof);
 }
 
 int auth_several(const struct auth *a)

@@ -50,6 +50,8 @@ int auth_check(const struct auth *a, const struct http_head *head, const struct 
 
 /* 1 while the proof still makes the same principal with the same role. */
 int auth_holds(const struct auth *a, const struct principal *p, const struct proof *proof);
+/* The same, and *p has what it may do now: limits, profiles, data. */
+int auth_renew(const struct auth *a, struct principal *p, const struct proof *proof);
 
 /* 1 when there is or may be more than one principal. */
 int auth_several(const struct auth *a);

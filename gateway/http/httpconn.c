@@ -412,9 +412,15 @@ const struct tenant *httpconn_tenant(const struct conn *c)
 void httpconn_recheck(struct conn *c)
 {
     struct httpconn *h = conn_arg(c);
+    const struct auth *auth = h->server->auth;
+    int holds = 1;
 
-    if ((h->state == HTTPCONN_BODY || h->state == HTTPCONN_HANDLER) &&
-        !auth_holds(h->server->auth, &h->request.principal, &h->request.proof))
+    /* A handler has the principal in use; what is yet to be handled is handled as of now. */
+    if (h->state == HTTPCONN_BODY)
+        holds = auth_renew(auth, &h->request.principal, &h->request.proof);
+    else if (h->state == HTTPCONN_HANDLER)
+        holds = auth_holds(auth, &h->request.principal, &h->request.proof);
+    if (!holds)
         refuse(h, 401, "a valid token is needed");
 }
 

@@ -57,7 +57,8 @@ void httpconn_start(const struct listener *l, int fd);
 /* Answers 503 and closes; plain only. */
 void httpconn_refuse(const struct listener *l, int fd);
 void httpconn_stop(struct conn *c); /* the server stops */
-/* Who asks may not ask any more: what is not answered yet is answered 401. */
+/* Who asks may not ask any more: what is not answered yet is answered 401. Who may still, but
+ * has other limits now, has them also in a request whose body is on its way. */
 void httpconn_recheck(struct conn *c);
 int httpconn_is(const struct conn *c);
 const struct tenant *httpconn_tenant(const struct conn *c); /* NULL between requests */

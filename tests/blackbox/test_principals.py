@@ -460,6 +460,23 @@ def test_a_changed_token_is_a_revoked_one_and_two_hashes_let_both_in(own_server)
     assert (old.request("GET", "/api/kernels").status, new.request("GET", "/api/kernels").status) == (401, 200)
 
 
+def test_a_request_whose_body_is_on_its_way_at_a_reload_has_the_new_limits(own_server):
+    s = own_server([entry("alice")])
+    alice = s.as_("alice")
+    alice.start_kernel("python3")
+    raw = Raw(alice, timeout=DEADLINE)
+    raw.send(f"POST /api/kernels HTTP/1.1\r\nHost: x\r\nAuthorization: token {alice.token}\r\n"
+             "Expect: 100-continue\r\nContent-Length: 18\r\n\r\n".encode())
+    assert raw.answer()[0] == 100           # the head is through
+    raw.send(b'{"name":"')
+    s.reload([entry("alice", limits={"max_kernels": 1})])
+    raw.send(b'python3"}')
+    status, _, body = raw.answer()
+    assert status == 403 and b"Resource Limit" in body
+    assert len(alice.ids()) == 1
+    raw.close()
+
+
 def test_who_becomes_an_observer_loses_the_sockets_of_before(own_server):
     s = own_server([entry("alice")])
     alice = s.as_("alice")
