@@ -10,6 +10,25 @@
 #include "serve_options.h"
 #include "token.h"
 
+/* To the end, or until the room is full: a pipe gives what was written in pieces in pieces. */
+static ssize_t read_all(int fd, char *out, size_t room)
+{
+    size_t at = 0;
+
+    while (at < room) {
+        ssize_t n = read(fd, out + at, room - at);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        at += (size_t)n;
+    }
+    return (ssize_t)at;
+}
+
 /* A pipe gives its token once: that one stays for good. */
 static int read_token_file(const char *path, char **ret, struct err *e)
 {
@@ -18,9 +37,11 @@ static int read_token_file(const char *path, char **ret, struct err *e)
 
     if (fd < 0)
         return err_sys(e, errno, "option --token-file: open '%s'", path);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    if (n < 0)
-        return err_sys(e, errno, "option --token-file: read '%s'", path);
+    ssize_t n = read_all(fd, text, sizeof text - 1);
+    if (n < 0) {
+        explicit_bzero(text, sizeof text);
+        return err_sys(e, (int)-n, "option --token-file: read '%s'", path);
+    }
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
     text[n] = '\0';

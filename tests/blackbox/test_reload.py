@@ -1,9 +1,14 @@
 """SIGHUP: files among the settings are read again, and take effect only when all of it is right."""
 
+import contextlib
+import fcntl
 import os
 import re
 import signal
+import struct
 import subprocess
+import termios
+import threading
 
 import pytest
 
@@ -76,6 +81,40 @@ def test_a_broken_file_changes_nothing_and_is_told(server, content, why):
     assert (server.status(OLD), server.status(NEW)) == (200, 401)
     server.write(NEW).hang_up("settings_taken")
     assert server.status(NEW) == 200
+
+
+def write_in_two(path, first, second):
+    """To a FIFO, the second half when the first was read by itself. Returns the thread."""
+    def write():
+        with open(path, "wb", buffering=0) as f:
+            f.write(first)
+            wait_for(lambda: struct.unpack("i", fcntl.ioctl(f, termios.FIONREAD, bytes(4)))[0] == 0, every=0.01)
+            with contextlib.suppress(BrokenPipeError):
+                f.write(second)
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_token_that_comes_through_a_pipe_in_pieces_is_whole():
+    s = TokenServer(token=OLD)
+    os.mkfifo(s.token_file, 0o600)
+    writer = write_in_two(s.token_file, OLD[:9].encode(), OLD[9:].encode() + b"\n")
+    try:
+        s.start()
+        writer.join(DEADLINE)
+        assert (s.status(OLD), s.status(OLD[:9])) == (200, 401)
+    finally:
+        s.close()
+
+
+def test_what_comes_through_a_pipe_in_pieces_is_bounded(tmp_path):
+    fifo = str(tmp_path / "token")
+    os.mkfifo(fifo, 0o600)
+    write_in_two(fifo, b"x" * 300, b"x" * 300)
+    done = subprocess.run([BIN, "serve", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path / "state"), "--token-file",
+                           fifo], capture_output=True, text=True, timeout=DEADLINE)
+    assert done.returncode == 2 and "longer than 512" in done.stderr
 
 
 def test_a_file_that_is_gone_changes_nothing_and_is_told(server):
