@@ -13,6 +13,7 @@ as beside a cell that holds the interpreter lock, the gateway sends the signal.
 import asyncio
 import collections
 import contextlib
+import inspect
 import signal
 import sys
 import threading
@@ -20,10 +21,12 @@ import time
 
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 
 from .signals import ignore_interrupt
 
 INTERRUPTED = compile("raise KeyboardInterrupt", "<interrupted before it began>", "exec")
+ANSWERS = (IPythonKernel.do_execute, UpstreamShell.run_cell_async)  # what they raise ends as a reply with an error
 POKES = (0.005, 0.02, 0.1, 0.4, 1)  # seconds after a signal
 WANTED_MAX = 256  # named before they arrived; what never comes is forgotten
 WANTED_S = 60
@@ -37,19 +40,55 @@ def in_main_thread():
     return threading.current_thread() is threading.main_thread()
 
 
+def works_in(frame, *functions):
+    """Whether one of them is what is done just now, at any depth."""
+    codes = {function.__code__ for function in functions}
+    while frame is not None and frame.f_code not in codes:
+        frame = frame.f_back
+    return frame is not None
+
+
 # Programs recognise a notebook by this class name.
 class ZMQInteractiveShell(UpstreamShell):
     """Opens the way for SIGINT when the first code of a cell starts."""
+
+    async def run_cell_async(self, raw_cell, store_history=False, silent=False, shell_futures=True, **more):
+        """Upstream's, and what is raised in its own code is a result too: in a task it would end the event loop."""
+        try:
+            return await super().run_cell_async(raw_cell, store_history, silent, shell_futures, **more)
+        except KeyboardInterrupt as interrupt:
+            info = ExecutionInfo(raw_cell, store_history, silent, shell_futures, more.get("cell_id"),
+                                 more.get("cell_meta"), transformed_cell=more.get("transformed_cell"))
+            result = ExecutionResult(info)
+            result.error_before_exec = interrupt
+            self.showtraceback()
+            return result
 
     async def run_code(self, code_obj, result=None, *, async_=False):
         if in_main_thread() and self.kernel.admit_interrupts():
             code_obj, async_ = INTERRUPTED, False
         return await super().run_code(code_obj, result, async_=async_)
 
+    def user_expressions(self, expressions):
+        """They are code of the user also where none was run before them: a cell may be empty."""
+        if expressions and in_main_thread() and self.kernel.admit_interrupts():
+            raise KeyboardInterrupt
+        return super().user_expressions(expressions)
+
+    def _user_obj_error(self):
+        """An interrupt ends the execution: upstream ends that one expression, and goes on with the next."""
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            raise  # noqa: PLE0704
+        return super()._user_obj_error()
+
 
 class Kernel(IPythonKernel):
     """SIGINT is kept while a request is prepared, raised once code of the user runs,
-    and ignored between two requests. An interrupted execution always has a reply."""
+    and ignored between two requests. An interrupted execution always has a reply.
+
+    Callbacks and transformers of the user may never come to their end, and belong to
+    the preparation: the second one is raised there too.
+    """
 
     shell_class = ZMQInteractiveShell
     _interrupt_kept = False
@@ -63,6 +102,9 @@ class Kernel(IPythonKernel):
         signal.signal(signal.SIGURG, ignore_interrupt)
 
     def _keep_interrupt(self, signum, frame):
+        # Raised in what answers for it alone. It stays kept: IPython's callbacks swallow it, and the cell would run.
+        if self._interrupt_kept and works_in(frame, *ANSWERS):
+            raise KeyboardInterrupt
         self._interrupt_kept = True
 
     def admit_interrupts(self):
@@ -121,15 +163,22 @@ class Kernel(IPythonKernel):
 
     @contextlib.contextmanager
     def _cancel_on_sigint(self, future):
-        """SIGINT cancels a cell that awaits, also while the event loop sleeps.
+        """SIGINT cancels a cell that awaits, also while the event loop sleeps, and is raised in one that works.
 
         Upstream asks the loop without waking it: such a cell went on until its
-        own next event.
+        own next event, and one that comes to none for ever.
         """
         loop = asyncio.get_running_loop()
 
         def cancel(signum, frame):
-            loop.call_soon_threadsafe(future.cancel)
+            if works_in(frame, ZMQInteractiveShell.run_code):
+                raise KeyboardInterrupt
+            if works_in(frame, IPythonKernel.do_execute) and future.done():  # callbacks after the cell
+                raise KeyboardInterrupt
+            if works_in(frame, *ANSWERS) or inspect.getcoroutinestate(future.get_coro()) == inspect.CORO_CREATED:
+                self._keep_interrupt(signum, frame)
+            else:
+                loop.call_soon_threadsafe(future.cancel)
 
         before = signal.signal(signal.SIGINT, cancel)
         try:
@@ -142,6 +191,8 @@ class Kernel(IPythonKernel):
         shell = self.shell
         shell._last_traceback = None
         shell.showtraceback(sys.exc_info())
+        payload = shell.payload_manager.read_payload()
+        shell.payload_manager.clear_payload()  # or the next cell gives it
         return {
             "status": "error",
             "ename": "KeyboardInterrupt",
@@ -149,7 +200,7 @@ class Kernel(IPythonKernel):
             "traceback": shell._last_traceback or [],
             "execution_count": max(shell.execution_count - 1, 0),
             "user_expressions": {},
-            "payload": [],
+            "payload": payload,
         }
 
 

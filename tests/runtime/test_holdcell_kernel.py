@@ -133,6 +133,25 @@ def test_an_interrupt_at_the_sight_of_busy_always_ends_the_cell_with_a_reply(ker
     assert kernel.text("print('alive')") == "alive\n"
 
 
+def test_an_interrupt_before_the_first_step_of_an_awaiting_cell_ends_it_with_a_reply(kernel):
+    kernel.text("""
+import asyncio, inspect, os, signal
+def watch():
+    if any(inspect.getcoroutinestate(t.get_coro()) == inspect.CORO_CREATED and t.get_coro().__name__ == 'run_cell_async'
+           for t in asyncio.all_tasks()):
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        asyncio.get_running_loop().call_soon(watch)
+watch()
+""")
+    for _ in range(100):
+        reply, _ = kernel.run("await asyncio.sleep(0)")  # the loop may come to it before it comes to watch()
+        if reply["status"] != "ok":
+            break
+    assert reply["ename"] == "KeyboardInterrupt"
+    assert kernel.text("print('alive')") == "alive\n"
+
+
 def interrupt_named(kernel, msg_id, seconds=DEADLINE):
     """As the gateway asks for it: a message with the request that it is for, and until when it holds."""
     asked = kernel.send("control", "interrupt_request",
@@ -208,6 +227,83 @@ def test_a_named_interrupt_ends_a_sleep_that_begins_at_the_same_moment(kernel):
         assert interrupt_named(kernel, msg_id) == {"status": "ok"}
         assert kernel.reply("shell", msg_id)["content"]["ename"] == "KeyboardInterrupt"
         kernel.outputs(msg_id)
+
+
+SLEEPS = "(print('go', flush=True), __import__('time').sleep(1000))"
+
+
+def interrupted(kernel, msg_id, interrupt, times=1):
+    """The reply to a request whose code prints 'go' and would go on for ever."""
+    kernel.wait_for_output(msg_id, "go")
+    for _ in range(times):
+        if interrupt == "named":
+            assert interrupt_named(kernel, msg_id) == {"status": "ok"}
+        else:
+            kernel.interrupt()
+        time.sleep(0.2)  # two signals at one moment are one
+    reply = kernel.reply("shell", msg_id)["content"]
+    assert (reply["status"], reply["ename"]) == ("error", "KeyboardInterrupt")
+    kernel.outputs(msg_id)
+    return reply
+
+
+@pytest.mark.parametrize("interrupt", ["signal", "named"])
+@pytest.mark.parametrize("code", ["", " ", "# a comment", "import asyncio; await asyncio.sleep(0)", "1"])
+def test_an_interrupt_ends_expressions_whatever_code_is_before_them(kernel, code, interrupt):
+    msg_id = kernel.request(code, user_expressions={"first": SLEEPS, "second": SLEEPS})
+    assert interrupted(kernel, msg_id, interrupt)["user_expressions"] == {}
+    reply, _ = kernel.run("", user_expressions={"sum": "1 + 1", "fails": "1 / 0"})
+    assert reply["user_expressions"]["sum"]["data"] == {"text/plain": "2"}
+    assert (reply["status"], reply["user_expressions"]["fails"]["ename"]) == ("ok", "ZeroDivisionError")
+
+
+def test_what_an_interrupted_execution_asks_of_the_client_is_in_its_own_reply(kernel):
+    msg_id = kernel.request("get_ipython().set_next_input('mine')", user_expressions={"never": SLEEPS})
+    assert interrupted(kernel, msg_id, "named")["payload"][0]["text"] == "mine"
+    assert kernel.run("1")[0]["payload"] == []
+
+
+@pytest.mark.parametrize("code", ["ran = True", "import asyncio; await asyncio.sleep(0); ran = True"])
+@pytest.mark.parametrize("place", ["pre_run_cell", "input transformer", "ast transformer", "post_execute"])
+def test_a_second_interrupt_ends_code_that_a_user_put_around_cells(kernel, place, code):
+    """A first one waits there for the cell, which it ends."""
+    ways = {"input transformer": ("input_transformers_post.append(hangs)", "input_transformers_post.clear()"),
+            "ast transformer": ("ast_transformers.append(Hangs())", "ast_transformers.clear()")}
+    add, remove = ways.get(place, (f"events.register('{place}', hangs)", f"events.unregister('{place}', hangs)"))
+    kernel.text(f"""
+import os, time
+shell = get_ipython()
+def hangs(lines=None):
+    if os.path.exists('hang'):
+        print('go', flush=True)
+        time.sleep(1000)
+    return lines
+class Hangs:
+    def visit(self, node): return hangs(node)
+shell.{add}
+""")
+    for interrupt in ("signal", "named"):
+        kernel.text("ran = False")
+        (kernel.home / "hang").touch()
+        msg_id = kernel.request(code)
+        if place == "post_execute":  # that one is raised at once, and the cell went well
+            kernel.wait_for_output(msg_id, "go")
+            kernel.interrupt()
+            assert kernel.reply("shell", msg_id)["content"]["status"] == "ok"
+            kernel.outputs(msg_id)
+        else:
+            interrupted(kernel, msg_id, interrupt, 2)
+        (kernel.home / "hang").unlink()
+        assert kernel.text("print(ran)") == f"{place == 'post_execute'}\n"
+    kernel.text(f"shell.{remove}")
+
+
+@pytest.mark.parametrize("interrupt", ["signal", "named"])
+def test_an_interrupt_ends_a_cell_that_awaited_once_and_then_never_again(kernel, interrupt):
+    for code in ("time.sleep(1000)", "async def main():\n    while True: pass\nawait main()"):
+        msg_id = kernel.request(f"import asyncio, time\nawait asyncio.sleep(0)\nprint('go', flush=True)\n{code}")
+        interrupted(kernel, msg_id, interrupt)
+    assert kernel.text("print('alive')") == "alive\n"
 
 
 def test_a_named_interrupt_that_is_late_is_left_to_the_signal(kernel):
