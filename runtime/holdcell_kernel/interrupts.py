@@ -54,6 +54,8 @@ class ZMQInteractiveShell(UpstreamShell):
 
     async def run_cell_async(self, raw_cell, store_history=False, silent=False, shell_futures=True, **more):
         """Upstream's, and what is raised in its own code is a result too: in a task it would end the event loop."""
+        # Upstream's run_cell forgets it; a cell that awaits comes here alone.
+        self._last_traceback_during_displayhook = False
         try:
             return await super().run_cell_async(raw_cell, store_history, silent, shell_futures, **more)
         except KeyboardInterrupt as interrupt:

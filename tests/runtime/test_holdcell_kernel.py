@@ -621,6 +621,15 @@ def test_sys_exit_ends_nothing(kernel):
     assert kernel.text("print('alive')") == "alive\n"
 
 
+def test_a_value_that_cannot_be_shown_is_the_fault_of_its_own_cell_alone(kernel):
+    kernel.text("import asyncio\nclass Bad:\n    def __repr__(self): raise LookupError('no words')")
+    for code in ("Bad()", "await asyncio.sleep(0)\nBad()"):
+        reply, seen = kernel.run(code)
+        assert (reply["status"], of_type(seen, "error")[0]["ename"]) == ("error", "LookupError")
+        reply, seen = kernel.run("await asyncio.sleep(0, 6 * 7)")
+        assert (reply["status"], of_type(seen, "execute_result")[0]["data"]["text/plain"]) == ("ok", "42")
+
+
 @pytest.mark.parametrize("code, status", [("import os; os._exit(17)", 17),
                                           ("import ctypes; ctypes.string_at(0)", -signal.SIGSEGV)])
 def test_the_way_a_kernel_dies_shows_in_its_status(new_kernel, code, status):
