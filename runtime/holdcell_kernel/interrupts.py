@@ -22,6 +22,7 @@ import time
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+from traitlets import observe
 
 from .signals import ignore_interrupt
 
@@ -51,6 +52,16 @@ def works_in(frame, *functions):
 # Programs recognise a notebook by this class name.
 class ZMQInteractiveShell(UpstreamShell):
     """Opens the way for SIGINT when the first code of a cell starts."""
+
+    @observe("exit_now")
+    def _update_exit_now(self, change):
+        """Upstream's, from any thread: in a subshell its timer is lost, or stops a loop that sleeps on."""
+        if change["new"]:
+            loop = self.kernel.io_loop
+            loop.add_callback(loop.call_later, 0.1, loop.stop)
+            exit_hook = getattr(self.kernel.eventloop, "exit_hook", None)
+            if exit_hook:
+                exit_hook(self.kernel)
 
     async def run_cell_async(self, raw_cell, store_history=False, silent=False, shell_futures=True, **more):
         """Upstream's, and what is raised in its own code is a result too: in a task it would end the event loop."""

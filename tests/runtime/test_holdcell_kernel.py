@@ -595,6 +595,16 @@ def test_exit_is_answered_and_ends_the_process(new_kernel):
     assert kernel.process.wait(DEADLINE) == 0
 
 
+def test_exit_in_a_subshell_is_answered_and_ends_the_process(new_kernel):
+    kernel = new_kernel()
+    made = kernel.send("control", "create_subshell_request")
+    subshell = kernel.reply("control", made)["content"]["subshell_id"]
+    left = kernel.send("shell", "execute_request", {"code": "exit()", **CELL}, subshell_id=subshell)
+    reply = kernel.reply("shell", left)["content"]
+    assert (reply["status"], reply["payload"][0]["source"]) == ("ok", "ask_exit")
+    assert kernel.process.wait(DEADLINE) == 0
+
+
 @pytest.mark.parametrize("leave", ["exit()", "quit", "get_ipython().ask_exit(); import time; time.sleep(0.5)"])
 def test_no_cell_is_run_after_exit(new_kernel, leave):
     kernel = new_kernel()
