@@ -13,7 +13,7 @@ signal.signal(signal.SIGINT, ignore_interrupt)
 # until KernelApp.start: there is no garbage to find
 gc.disable()
 
-from . import handover, places  # noqa: E402
+from . import ending, handover, places  # noqa: E402
 
 app = None
 
@@ -70,6 +70,7 @@ def main():
         sys.argv[1:] = []
         app.initialize([])
     app.start()
+    ending.finish(app.log_fd)
     return 0
 
 

@@ -45,6 +45,7 @@ class KernelApp(IPKernelApp):
     """ipykernel with our streams and interrupts, and no files of its own."""
 
     kernel_class = Kernel
+    log_fd = None  # the gateway's, where stderr is captured
     outstream_class = Unicode("holdcell_kernel.streams.CapturedStream", allow_none=True).tag(config=True)
 
     def __init__(self, **kwargs):
@@ -103,7 +104,7 @@ class KernelApp(IPKernelApp):
     def init_io(self):
         super().init_io()
         # a crash is told to the gateway's log: nobody reads our own pipe any more then
-        log_fd = getattr(sys.stderr, "_original_stdstream_copy", None)
+        log_fd = self.log_fd = getattr(sys.stderr, "_original_stdstream_copy", None)
         if log_fd is not None:
             faulthandler.enable(file=log_fd, all_threads=False)
             # by this signal the gateway asks where a cell stands that heeds no interrupt,

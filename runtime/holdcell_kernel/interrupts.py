@@ -24,7 +24,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell as UpstreamShell
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
 from traitlets import observe
 
-from .signals import ignore_interrupt
+from .signals import ignore_interrupt, works_in
 
 INTERRUPTED = compile("raise KeyboardInterrupt", "<interrupted before it began>", "exec")
 ANSWERS = (IPythonKernel.do_execute, UpstreamShell.run_cell_async)  # what they raise ends as a reply with an error
@@ -39,14 +39,6 @@ FINISHED_S = 5
 def in_main_thread():
     """Signals arrive there only; subshells run in threads of their own."""
     return threading.current_thread() is threading.main_thread()
-
-
-def works_in(frame, *functions):
-    """Whether one of them is what is done just now, at any depth."""
-    codes = {function.__code__ for function in functions}
-    while frame is not None and frame.f_code not in codes:
-        frame = frame.f_back
-    return frame is not None
 
 
 # Programs recognise a notebook by this class name.

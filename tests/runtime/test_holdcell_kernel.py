@@ -659,6 +659,51 @@ def test_atexit_functions_run_at_shutdown(new_kernel):
     assert (kernel.home / "left").read_text() == "bye"
 
 
+FILES = """
+import atexit, threading, types, sys
+module = sys.modules['mine'] = types.ModuleType('mine')
+module.file = open('of_a_module', 'w'); module.file.write('kept')
+file = open('of_a_cell', 'w'); file.write('kept')
+atexit.register(lambda: open('of_atexit', 'w').write('kept'))
+"""
+
+
+def test_a_thread_that_never_ends_does_not_hold_up_the_end_and_files_are_written(new_kernel):
+    kernel = new_kernel()
+    kernel.text(FILES + "import holdcell_kernel.ending as ending; ending.THREADS_S = 1")
+    reply, _ = kernel.run("threading.Thread(target=threading.Event().wait, name='Käfer').start(); exit()")
+    assert reply["status"] == "ok"
+    assert kernel.process.wait(DEADLINE) == 0
+    for name in ("of_a_module", "of_a_cell", "of_atexit"):
+        assert (kernel.home / name).read_text() == "kept", name
+    kernel.logs[1].join(DEADLINE)
+    assert kernel.log() == r"holdcell_kernel: ended beside threads that did not end within 1 s: 'K\xe4fer'" + "\n"
+
+
+def test_the_end_waits_for_a_thread_that_ends_and_idle_workers_do_not_hold_it_up(new_kernel):
+    kernel = new_kernel()
+    kernel.text("import threading, time\nfrom concurrent.futures import ThreadPoolExecutor\n"
+                "pool = ThreadPoolExecutor(2); pool.submit(len, 'abc').result()\n"
+                "import holdcell_kernel.ending as ending; ending.THREADS_S = 50")
+    began = time.monotonic()
+    kernel.run("def late():\n    time.sleep(1)\n    open('late', 'w').write('kept')\n"
+               "threading.Thread(target=late).start(); exit()")
+    assert kernel.process.wait(DEADLINE) == 0
+    assert time.monotonic() - began < 40, "idle workers are waited for"
+    assert (kernel.home / "late").read_text() == "kept"
+    assert kernel.log() == ""
+
+
+def test_what_hangs_at_the_very_end_is_told_and_ended(new_kernel):
+    kernel = new_kernel()
+    kernel.text("import atexit, threading, holdcell_kernel.ending as ending; ending.REST_S = 1\n"
+                "def hangs(): threading.Event().wait()\natexit.register(hangs)")
+    kernel.run("exit()")
+    assert kernel.process.wait(DEADLINE) == 1
+    kernel.logs[1].join(DEADLINE)
+    assert "in hangs" in kernel.log()
+
+
 RING = """
 class Ring:
     def __init__(self): self.me = self; self.file = open('left', 'w'); self.file.write('kept')
