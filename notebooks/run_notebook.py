@@ -470,8 +470,9 @@ def run(notebook, upload, args, progress):
 
 def write_results(notebook, out, name):
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob(f"{name}-*.png"):
-        old.unlink()
+    for old in list(out.iterdir()):
+        if re.fullmatch(re.escape(name) + r"-[0-9]+\.png", old.name):     # of an earlier run
+            old.unlink()
     executed = out / f"{name}.ipynb"
     nbformat.write(notebook, executed)
     page = write_page(notebook, out, name)

@@ -391,3 +391,11 @@ def test_a_file_that_is_no_notebook_is_refused_in_one_line(tmp_path, text):
     with pytest.raises(SystemExit) as ended:
         run_notebook.main([str(path), "--url", "http://127.0.0.1:9"])
     assert ended.value.code.startswith(f"Error: {path} cannot be read: ") and "\n" not in ended.value.code
+
+
+def test_only_pictures_of_an_earlier_run_are_removed(tmp_path):
+    others = ["map[1]-map.png", "map[1]-b-1.png", "map[1]-1.png.png", "map1-1.png", "of-map[1]-1.png"]
+    for name in ["map[1]-1.png", "map[1]-12.png", *others]:
+        (tmp_path / name).write_bytes(b"kept")
+    run_notebook.write_results(nbformat.v4.new_notebook(), tmp_path, "map[1]")
+    assert sorted(p.name for p in tmp_path.glob("*.png")) == sorted(others)
