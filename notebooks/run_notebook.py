@@ -398,7 +398,7 @@ def summary(notebook):
     lines = []
     for cell in notebook.cells:
         if "summary" in cell.metadata.get("tags", []):
-            for output in cell.outputs:
+            for output in cell.get("outputs", []):
                 lines += output.get("text", "").splitlines()
     return lines
 

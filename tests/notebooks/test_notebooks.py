@@ -399,3 +399,10 @@ def test_only_pictures_of_an_earlier_run_are_removed(tmp_path):
         (tmp_path / name).write_bytes(b"kept")
     run_notebook.write_results(nbformat.v4.new_notebook(), tmp_path, "map[1]")
     assert sorted(p.name for p in tmp_path.glob("*.png")) == sorted(others)
+
+
+def test_a_summary_is_of_code_cells_whatever_else_has_its_tag():
+    tagged, said = {"tags": ["summary"]}, nbformat.v4.new_output("stream", name="stdout", text="a\nb\n")
+    cells = [nbformat.v4.new_markdown_cell("# Sum", metadata=tagged), nbformat.v4.new_raw_cell("raw", metadata=tagged),
+             nbformat.v4.new_code_cell("print()", metadata=tagged, outputs=[said])]
+    assert run_notebook.summary(nbformat.v4.new_notebook(cells=cells)) == ["a", "b"]
