@@ -106,12 +106,14 @@ class CellFailed(Exception):
     """Why a cell did not end well, in one line."""
 
 
-UNFIT = (nbformat.ValidationError, AttributeError, KeyError, TypeError, ValueError)     # what a message comes to that is none
+DEPTH_MAX = 100      # of lists and objects in an output: who copies or writes a notebook takes several calls for each
+UNFIT = (nbformat.ValidationError, AttributeError, KeyError, TypeError, ValueError, RecursionError)     # what a message comes to that is none
 
 
 def unfit(error):
     """CellFailed for an output that no notebook can hold: a kernel's messages are its own affair, and it may say anything."""
-    said = f"{error} is missing" if isinstance(error, KeyError) else str(error).strip().splitlines()[0]
+    said = f"{error} is missing" if isinstance(error, KeyError) else "it is nested too deep" if isinstance(error, RecursionError) else \
+        str(error).strip().splitlines()[0]
     where = re.search(r"^On instance(.*):$", str(error), re.M)      # of a ValidationError
     said = (said if len(said) <= 100 else said[:97] + "...") + (f" (at {where[1][:100]})" if where and where[1] else "")
     return CellFailed(f"no notebook can hold an output of it: {said}")
@@ -123,9 +125,22 @@ def picture_of(output):
     return base64.b64decode("".join(picture)) if picture else None      # text may be a list of lines
 
 
+def check_depth(value):
+    """RecursionError when it is nested deeper than DEPTH_MAX."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        held = [list(v.values()) if isinstance(v, dict) else v for v in level if isinstance(v, (dict, list))]
+        if not held:
+            return
+        level = [v for values in held for v in values]
+    raise RecursionError
+
+
 def fault_of(output):
     """CellFailed when no notebook can hold that output, else None."""
     try:
+        check_depth(output)
+        json.dumps(output, ensure_ascii=False).encode()     # half a surrogate pair is no character
         nbformat.validate(nbformat.from_dict(output), ref=output["output_type"], version=4)
         picture_of(output)
     except UNFIT as error:
@@ -439,6 +454,7 @@ def read_notebook(path):
             warnings.simplefilter("ignore", FutureWarning)      # cells without an id get one
             notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
+        nbformat.writes(notebook).encode()
     except (OSError, nbformat.reader.NotJSONError) as error:
         raise SystemExit(f"Error: {path} cannot be read: {str(error).strip().splitlines()[0]}") from None
     except Exception as error:      # whatever nbformat comes to with JSON that is no notebook
@@ -468,13 +484,24 @@ def run(notebook, upload, args, progress):
         return 2, f"{args.url} did not run the notebook{end}: {explained(error)}"
 
 
+def write_notebook(notebook, path):
+    """The whole of it, or what was there before."""
+    text = nbformat.writes(notebook).rstrip("\n") + "\n"
+    begun = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        begun.write_text(text, encoding="utf-8")
+        begun.replace(path)
+    finally:
+        begun.unlink(missing_ok=True)
+
+
 def write_results(notebook, out, name):
     out.mkdir(parents=True, exist_ok=True)
     for old in list(out.iterdir()):
         if re.fullmatch(re.escape(name) + r"-[0-9]+\.png", old.name):     # of an earlier run
             old.unlink()
     executed = out / f"{name}.ipynb"
-    nbformat.write(notebook, executed)
+    write_notebook(notebook, executed)
     page = write_page(notebook, out, name)
     pictures = write_pictures(notebook, out, name)
     print(f"\n      notebook  {relative(executed)}")

@@ -1,6 +1,7 @@
 """The example notebooks through the real server, with unmodified client libraries."""
 
 import base64
+import functools
 import json
 import os
 import pathlib
@@ -194,9 +195,19 @@ def test_a_cell_that_ends_without_an_error_among_its_outputs_is_told_in_one_line
     assert with_token.request("GET", "/api/kernels").json() == [], "its kernel is left"
 
 
-SAYS = """k = get_ipython().kernel
-k.send_response(k.iopub_socket, {!r}, {!r})
+SAYS = """import functools, json
+k = get_ipython().kernel
+k.session.pack = lambda message: json.dumps(message, default=str).encode()      # as characters of ASCII
+sent = k.send_response(k.iopub_socket, {!r}, {!r})
 """
+
+
+class Code(str):
+    """Of an object that has no short literal, or none that the kernel would send by itself."""
+
+    __repr__ = str.__str__
+
+
 MISFITS = {
     "a bundle that is none": ("display_data", {"data": [], "metadata": {}}, "[] is not of type 'object' (at ['data'])"),
     "metadata that are none": ("display_data", {"data": {}, "metadata": None}, "None is not of type 'object' (at ['metadata'])"),
@@ -205,6 +216,10 @@ MISFITS = {
     "a count that is none": ("execute_result", {"data": {}, "metadata": {}, "execution_count": "x"},
                              "'x' is not of type 'integer', 'null' (at ['execution_count'])"),
     "an endless value": ("display_data", {"data": {"a/b": [["x" * 4000]]}, "metadata": {}}, "[['" + "x" * 94 + "... (at ['data']['a/b'])"),
+    "a nest": ("display_data", Code('{"data": {"a/json": functools.reduce(lambda inner, _: [inner], range(499), [])}, "metadata": {}}'),
+               "it is nested too deep"),
+    "half a character": ("display_data", Code('{"data": {"text/plain": chr(0xd800)}, "metadata": {}}'),
+                         "'utf-8' codec can't encode character '\\ud800' in position 72: surrogates not allowed"),
     "a picture that is none": ("display_data", {"data": {"image/png": "abcde"}, "metadata": {}},
                                "Invalid base64-encoded string: number of data characters (5) cannot be 1 more than a multiple of 4"),
 }
@@ -406,3 +421,32 @@ def test_a_summary_is_of_code_cells_whatever_else_has_its_tag():
     cells = [nbformat.v4.new_markdown_cell("# Sum", metadata=tagged), nbformat.v4.new_raw_cell("raw", metadata=tagged),
              nbformat.v4.new_code_cell("print()", metadata=tagged, outputs=[said])]
     assert run_notebook.summary(nbformat.v4.new_notebook(cells=cells)) == ["a", "b"]
+
+
+def test_no_output_that_passes_stops_the_writing_of_the_notebook(tmp_path):
+    def display(value):
+        return {"output_type": "display_data", "data": {"application/json": value}, "metadata": {}}
+
+    nests = [functools.reduce(lambda inner, _: [inner], range(depth), "x") for depth in (0, 98, 99, 300, 480, 499, 2000)]
+    objects = [functools.reduce(lambda inner, _: {"a": inner}, range(depth), "x") for depth in (98, 99, 499)]
+    outputs = [display(value) for value in [*nests, *objects, "\ud800", {"\udc00": 1}]]
+    cell = nbformat.v4.new_code_cell("")
+    assert "no notebook can hold" in str(run_notebook.keep(cell, outputs))
+    assert [run_notebook.fault_of(output) is None for output in outputs] == [True, True] + [False] * 5 + [True] + [False] * 4
+    run_notebook.write_results(nbformat.v4.new_notebook(cells=[cell]), tmp_path, "all")
+    assert len(nbformat.read(tmp_path / "all.ipynb", as_version=4).cells[0].outputs) == 3
+
+
+def test_a_notebook_that_cannot_be_written_leaves_the_one_before(tmp_path):
+    path = write(tmp_path / "before.ipynb", "1")
+    before = path.read_bytes()
+    with pytest.raises(UnicodeEncodeError):
+        run_notebook.write_notebook(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("\ud800")]), path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_notebook_that_could_not_be_written_again_is_not_run(tmp_path):
+    path = tmp_path / "half.ipynb"
+    path.write_text(json.dumps(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("'\ud800'")])))
+    with pytest.raises(SystemExit, match="half.ipynb cannot be read: it is no notebook .*surrogates not allowed"):
+        run_notebook.read_notebook(path)
