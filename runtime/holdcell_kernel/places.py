@@ -5,11 +5,14 @@ the same so that its user can tidy up. Nothing is put into the home directory
 unless its owner made ~/.ipython there.
 """
 
+import contextlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 
+SHARED = ("/tmp", "/dev/shm")
 INLINE_BACKEND = "module://matplotlib_inline.backend_inline"
 FONT_CACHE = os.path.join(sys.prefix, "share", "matplotlib")
 
@@ -23,11 +26,23 @@ def usable(path):
     return os.access(path, os.W_OK | os.X_OK)
 
 
+def ours_alone(path):
+    """Makes that directory; whether nobody else made it, or may put anything into it."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    held = os.lstat(path)  # a link leads to where others say
+    return stat.S_ISDIR(held.st_mode) and held.st_uid == os.geteuid() and not held.st_mode & 0o022
+
+
 def private_directory(name):
-    """The first usable one of a few, or None."""
-    for parent in (os.environ.get("TMPDIR"), "/tmp", "/dev/shm"):
-        if parent and usable(os.path.join(parent, ".holdcell", name)):
-            return os.path.join(parent, ".holdcell", name)
+    """The first usable one of a few, or None. IPython runs what is in it, and the parents may be for all on a host."""
+    for parent in (os.environ.get("TMPDIR"), *SHARED):
+        if not parent or not usable(parent):
+            continue
+        top = os.path.join(parent, ".holdcell")
+        with contextlib.suppress(OSError):
+            if ours_alone(top) and ours_alone(os.path.join(top, name)) and usable(os.path.join(top, name)):
+                return os.path.join(top, name)
     return None
 
 

@@ -544,6 +544,45 @@ def test_start_up_files_in_the_home_are_run(new_kernel):
     assert new_kernel(fill=fill).text("print(from_startup)") == "7\n"
 
 
+PLACE = "import sys, holdcell_kernel.places as p; p.SHARED = (sys.argv[1],); print(p.private_directory('ipython'))"
+
+
+def prepare_link(first, other):
+    other.mkdir(0o700)
+    (other / "ipython").mkdir(0o700)
+    (first / ".holdcell").symlink_to(other)
+
+
+def prepare_tree(first, mode, of_top=0o700, uid=None):
+    made = first / ".holdcell/ipython"
+    made.mkdir(parents=True)
+    made.chmod(mode)
+    made.parent.chmod(of_top)
+    if uid:
+        os.chown(made, uid, uid)
+
+
+@pytest.mark.parametrize("prepare, taken", [
+    (lambda first, other: None, "first"),
+    (lambda first, other: prepare_tree(first, 0o755), "first"),
+    (lambda first, other: prepare_tree(first, 0o777), "second"),
+    (lambda first, other: prepare_tree(first, 0o720), "second"),
+    (lambda first, other: prepare_tree(first, 0o700, of_top=0o777), "second"),
+    (lambda first, other: (first / ".holdcell").write_text(""), "second"),
+    (prepare_link, "second"),
+    pytest.param(lambda first, other: prepare_tree(first, 0o700, uid=65534), "second",
+                 marks=pytest.mark.skipif(os.geteuid() != 0, reason="who is not root gives no files away")),
+], ids=["nothing", "its own", "for all", "for a group", "top for all", "a file", "a link", "of another"])
+def test_a_directory_that_somebody_else_prepared_is_not_used(tmp_path, prepare, taken):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    prepare(first, tmp_path / "other")
+    out = subprocess.run([RUNTIME / "bin/python3", "-P", "-c", PLACE, second], check=True, capture_output=True, text=True,
+                         env={"TMPDIR": str(first), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert out.stdout == f"{tmp_path / taken}/.holdcell/ipython\n"
+
+
 def test_a_kernel_starts_where_nothing_can_be_written(new_kernel):
     """No directory can be made and no file written anywhere: as with full disks."""
     nowhere = "/proc/self/fdinfo/none"
