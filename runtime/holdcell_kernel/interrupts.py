@@ -49,8 +49,9 @@ class ZMQInteractiveShell(UpstreamShell):
     def _update_exit_now(self, change):
         """Upstream's, from any thread: in a subshell its timer is lost, or stops a loop that sleeps on."""
         if change["new"]:
-            loop = self.kernel.io_loop
-            loop.add_callback(loop.call_later, 0.1, loop.stop)
+            loop = getattr(self.kernel, "io_loop", None)  # a startup file has none yet
+            if loop:
+                loop.add_callback(loop.call_later, 0.1, loop.stop)
             exit_hook = getattr(self.kernel.eventloop, "exit_hook", None)
             if exit_hook:
                 exit_hook(self.kernel)
@@ -83,7 +84,7 @@ class ZMQInteractiveShell(UpstreamShell):
     def _user_obj_error(self):
         """An interrupt ends the execution: upstream ends that one expression, and goes on with the next."""
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
-            raise  # noqa: PLE0704
+            raise
         return super()._user_obj_error()
 
 
