@@ -122,7 +122,11 @@ static int bear(struct sandbox *s, struct delivery *d, struct err *e)
 {
     struct birth b = {
         .mounts = &d->mounts,
-        .start = { s->limits.nofile, s->limits.pids, sandbox_file_size(s), 0, s->host->without },
+        .start = { .nofile = s->limits.nofile,
+                   .nproc = s->limits.pids,
+                   .fsize_bytes = sandbox_file_size(s),
+                   .workspace = s->workspace != NULL,
+                   .without = s->host->without },
         .init_fd = s->host->init_fd,
         .request_fd = d->request[1],
         .ready_fd = d->ready[1],

@@ -168,7 +168,7 @@ static int enter_landlock(const struct drop_plan *plan, struct err *e)
         return 0;
     return landlock_enter(
         landlock_abi(),
-        plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(), e);
+        plan->landlock_rules != NULL ? plan->landlock_rules : landlock_session_rules(0), e);
 }
 
 static int load_filter(const struct drop_plan *plan, struct err *e)

@@ -46,7 +46,7 @@ struct drop_plan {
     int exec_status_fd;                  /* -1 for none; after the drop its number is fd_count */
     uint64_t nofile, nproc, fsize_bytes; /* hard limits; 0 keeps the inherited one */
     enum drop_landlock landlock;
-    const struct landlock_rule *landlock_rules; /* NULL: landlock_session_rules() */
+    const struct landlock_rule *landlock_rules; /* NULL: landlock_session_rules(0) */
 };
 
 /* Returns 0, or the negative errno with the step's name in e. After a failure

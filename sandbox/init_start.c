@@ -15,7 +15,8 @@ void init_start_format(const struct init_start *start, struct init_start_args *r
     snprintf(ret->text[2], sizeof ret->text[2], "nproc=%" PRIu64, start->nproc);
     snprintf(ret->text[3], sizeof ret->text[3], "fsize=%" PRIu64, start->fsize_bytes);
     snprintf(ret->text[4], sizeof ret->text[4], "groups=%" PRIu64, start->groups);
-    snprintf(ret->text[5], sizeof ret->text[5], "without=%" PRIu64, start->without);
+    snprintf(ret->text[5], sizeof ret->text[5], "workspace=%" PRIu64, start->workspace);
+    snprintf(ret->text[6], sizeof ret->text[6], "without=%" PRIu64, start->without);
     for (unsigned i = 0; i < INIT_START_ARGS - 1; i++)
         ret->argv[i] = ret->text[i];
     ret->argv[INIT_START_ARGS - 1] = NULL;
@@ -42,7 +43,8 @@ int init_start_parse(int argc, char *const argv[], struct init_start *ret, struc
         !parse_one(argv[2], "nproc", &got.nproc) ||
         !parse_one(argv[3], "fsize", &got.fsize_bytes) ||
         !parse_one(argv[4], "groups", &got.groups) || got.groups > 1 ||
-        !parse_one(argv[5], "without", &got.without))
+        !parse_one(argv[5], "workspace", &got.workspace) || got.workspace > 1 ||
+        !parse_one(argv[6], "without", &got.without))
         return err_set(e, EINVAL, "not started by the launcher");
     *ret = got;
     return 0;

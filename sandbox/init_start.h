@@ -33,14 +33,15 @@ enum {
     /* 0, 1 and 2 are the session's own /dev/null; nothing else is open. */
 };
 
-enum { INIT_START_ARGS = 7 }; /* with the NULL */
+enum { INIT_START_ARGS = 8 }; /* with the NULL */
 
 /* The hard limits that every process of the session's user gets: what init puts
  * into the drop_plan of its children. */
 struct init_start {
     uint64_t nofile, nproc, fsize_bytes;
-    uint64_t groups;  /* 1: INIT_GROUPS_FD is there */
-    uint64_t without; /* SANDBOX_WITHOUT_* of sandbox.h: what the host lacks */
+    uint64_t groups;    /* 1: INIT_GROUPS_FD is there */
+    uint64_t workspace; /* 1: the home holds a folder that other sessions have too */
+    uint64_t without;   /* SANDBOX_WITHOUT_* of sandbox.h: what the host lacks */
 };
 
 /* The text of the arguments; lives as long as the struct. */

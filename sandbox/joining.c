@@ -11,6 +11,7 @@
 #include "drop.h"
 #include "err.h"
 #include "kernelargs.h"
+#include "landlock.h"
 #include "mountfd.h"
 #include "proc.h"
 #include "report.h"
@@ -92,6 +93,7 @@ static int drop(const struct joining *j, int status_fd, unsigned *ret_fd_count, 
         .fsize_bytes = sandbox_file_size(j->sandbox),
         .landlock =
             without & SANDBOX_WITHOUT_LANDLOCK ? DROP_LANDLOCK_NONE : DROP_LANDLOCK_DEMANDED,
+        .landlock_rules = landlock_session_rules(j->sandbox->workspace != NULL),
     };
     *ret_fd_count = plan.fd_count;
     return drop_run(&plan, e);

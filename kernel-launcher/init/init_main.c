@@ -33,7 +33,8 @@ static void make_rules(const struct init_start *start, struct landlock_rule rule
     };
     unsigned n = 0;
 
-    for (const struct landlock_rule *r = landlock_session_rules(); r->path != NULL; r++) {
+    for (const struct landlock_rule *r = landlock_session_rules(start->workspace != 0);
+         r->path != NULL; r++) {
         check(n + COUNT(more) < RULES_MAX);
         rules[n++] = *r;
     }

@@ -150,7 +150,7 @@ int probe_landlock(const struct probe_env *env, struct probe_result *ret, struct
         return err_set(e, ENOSYS, "the kernel has no Landlock, or it was not enabled at boot");
     if (abi > 0)
         tell_abi(ret); /* asking may be forbidden behind the wall */
-    int r = landlock_enter(abi, landlock_session_rules(), e);
+    int r = landlock_enter(abi, landlock_session_rules(0), e);
     if (r < 0)
         return r;
     autoclose int after = open(path, O_WRONLY | O_CLOEXEC);

@@ -55,9 +55,22 @@ static const struct landlock_rule session_rules[] = {
     { NULL, LANDLOCK_READ, -1 },
 };
 
-const struct landlock_rule *landlock_session_rules(void)
+/* A socket in the workspace is a way for descriptors from session to session, and what they hold counts for
+ * nobody when the session that made it is gone. Rights add up along a path: the workspace has what the home
+ * around it has, so the whole home goes without. */
+static const struct landlock_rule sharing_rules[] = {
+    { "/", LANDLOCK_READ, -1 },
+    { "/dev", LANDLOCK_DEVICE, -1 },
+    { "/dev/shm", LANDLOCK_WRITE, -1 },
+    { "/home/user", LANDLOCK_NO_SOCKET, -1 },
+    { "/run/kernel", LANDLOCK_WRITE, -1 },
+    { "/tmp", LANDLOCK_WRITE, -1 },
+    { NULL, LANDLOCK_READ, -1 },
+};
+
+const struct landlock_rule *landlock_session_rules(int with_workspace)
 {
-    return session_rules;
+    return with_workspace ? sharing_rules : session_rules;
 }
 
 int landlock_abi(void)
@@ -98,6 +111,8 @@ static uint64_t rights_of_kind(int kind)
         return look | WRITE_FILE | TRUNCATE | IOCTL_DEV;
     case LANDLOCK_WRITE:
         return look | change;
+    case LANDLOCK_NO_SOCKET:
+        return look | (change & ~MAKE_SOCK);
     case LANDLOCK_LOOK:
         return look & ~EXECUTE;
     case LANDLOCK_KEEP:

@@ -25,17 +25,18 @@ struct landlock_rule {
     const char
         *path; /* one that does not exist is skipped: it gets no right; "": the directory fd */
     enum {
-        LANDLOCK_READ,   /* read, list and execute */
-        LANDLOCK_DEVICE, /* read, write and ioctl of nodes that exist */
-        LANDLOCK_WRITE,  /* everything but devices and ioctl on them */
-        LANDLOCK_LOOK,   /* read and list */
-        LANDLOCK_KEEP,   /* WRITE without execution */
+        LANDLOCK_READ,      /* read, list and execute */
+        LANDLOCK_DEVICE,    /* read, write and ioctl of nodes that exist */
+        LANDLOCK_WRITE,     /* everything but devices and ioctl on them */
+        LANDLOCK_LOOK,      /* read and list */
+        LANDLOCK_KEEP,      /* WRITE without execution */
+        LANDLOCK_NO_SOCKET, /* WRITE without new sockets */
     } kind;
     int fd;
 };
 
-/* The rules of a session, ended by a NULL path. */
-const struct landlock_rule *landlock_session_rules(void);
+/* The rules of a session, ended by a NULL path; with_workspace: its home holds a folder that other sessions have too. */
+const struct landlock_rule *landlock_session_rules(int with_workspace);
 
 /* Puts the calling thread into a new layer with these rules, using every right that
  * this ABI knows: that of landlock_abi(), or a lower one for the layer of an older

@@ -123,6 +123,44 @@ def test_two_kernels_of_one_principal_share_it(place):
         s.close()
 
 
+SOCKETS = """
+import errno, os, socket, subprocess, sys
+
+def bind(path):
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.bind(path)
+        return 'bound'
+    except OSError as e:
+        return errno.errorcode[e.errno]
+
+def into_work(how):
+    try:
+        how('/tmp/s', '/home/user/work/s')
+        return 'moved'
+    except OSError as e:
+        return errno.errorcode[e.errno]
+
+os.symlink('/home/user/work', '/tmp/way')
+got = [bind(p) for p in ('work/s', '/home/user/work/s', '/tmp/way/s', '/home/user/s', '/tmp/s', '/dev/shm/s')]
+got += [into_work(os.rename), into_work(os.link)]
+got.append(subprocess.run([sys.executable, '-c', "import socket; socket.socket(socket.AF_UNIX).bind('/home/user/work/s')"],
+                          stderr=subprocess.PIPE, text=True).stderr.splitlines()[-1].split(':')[0])
+got.append(os.listdir('work'))
+got
+"""
+
+
+@pytest.mark.guest
+def test_no_socket_is_bound_where_sessions_meet(place):
+    s = server_of(place, [entry("ann")], "--workspace-mb", "20")
+    try:
+        got = eval(run(s.as_("ann"), SOCKETS))
+        assert got == ["EACCES"] * 4 + ["bound"] * 2 + ["EXDEV"] * 2 + ["PermissionError"] + [[]]
+    finally:
+        s.close()
+
+
 @pytest.mark.full
 def test_an_image_that_was_removed_is_made_anew(place):
     s = server_of(place, [entry("ann")], "--workspace-mb", "20")

@@ -21,6 +21,7 @@ static void the_arguments_come_back_as_they_were_given(void **state)
                              .nproc = 256,
                              .fsize_bytes = UINT64_MAX,
                              .groups = 1,
+                             .workspace = 1,
                              .without = 3 },
                       out;
     struct init_start_args args;
@@ -30,13 +31,14 @@ static void the_arguments_come_back_as_they_were_given(void **state)
     assert_int_equal(init_start_parse(INIT_START_ARGS - 1, args.argv, &out, NULL), 0);
     assert_true(out.nofile == 4096 && out.nproc == 256 && out.fsize_bytes == UINT64_MAX);
     assert_int_equal(out.groups, 1);
+    assert_int_equal(out.workspace, 1);
     assert_int_equal(out.without, 3);
 }
 
 static void other_arguments_are_refused(void **state)
 {
     (void)state;
-    struct init_start in = { 1, 2, 3, 0, 0 }, out;
+    struct init_start in = { 1, 2, 3, 0, 0, 0 }, out;
     static const char *const wrong[] = { "nofile=",   "nofile",    "nofile=-1",
                                          "nofile= 1", "nofile=1x", "nofile=99999999999999999999" };
 

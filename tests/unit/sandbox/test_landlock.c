@@ -95,7 +95,7 @@ static void session_rules(void *arg)
 
     (void)arg;
     make_tree();
-    enter(landlock_session_rules());
+    enter(landlock_session_rules(0));
     for (unsigned i = 0; i < sizeof writable / sizeof writable[0]; i++)
         EXPECT(make_file(writable[i]) == 0);
     for (unsigned i = 0; i < sizeof closed / sizeof closed[0]; i++)
@@ -125,7 +125,7 @@ static void useful_things(void *arg)
 
     (void)arg;
     make_tree();
-    enter(landlock_session_rules());
+    enter(landlock_session_rules(0));
     fd = open("/etc/passwd", O_RDONLY);
     EXPECT(fd >= 0 && read(fd, text, sizeof text) > 0);
     EXPECT(open("/usr", O_RDONLY | O_DIRECTORY) >= 0);
@@ -156,6 +156,44 @@ static void a_session_can_do_its_work(void **state)
     at_each_abi(useful_things, NULL);
 }
 
+static int bind_at(const char *path)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    return fd < 0 ? fd : bind(fd, (struct sockaddr *)&at, sizeof at);
+}
+
+static void with_workspace(void *arg)
+{
+    static const char *const closed[] = { "/home/user/work/s", "/home/user/work/d/s",
+                                          "/home/user/s" };
+
+    (void)arg;
+    make_tree();
+    EXPECT(mkdir("/home/user/work", 0755) == 0);
+    EXPECT(mount("t", "/home/user/work", "tmpfs", 0, "size=1m") == 0);
+    enter(landlock_session_rules(1));
+    EXPECT(mkdir("/home/user/work/d", 0755) == 0);
+    for (unsigned i = 0; i < sizeof closed / sizeof closed[0]; i++)
+        EXPECT_ERRNO(bind_at(closed[i]), EACCES);
+    EXPECT_ERRNO(mknod("/home/user/work/n", S_IFSOCK | 0600, 0), EACCES);
+    EXPECT(bind_at("/tmp/s") == 0 && bind_at("/dev/shm/s") == 0 && bind_at("/run/kernel/s") == 0);
+    EXPECT_ERRNO(rename("/tmp/s", "/home/user/work/s"), EXDEV);
+    EXPECT_ERRNO(link("/tmp/s", "/home/user/work/s"), EXDEV);
+    EXPECT(make_file("/home/user/work/d/f") == 0 && make_file("/home/user/a/f") == 0);
+    EXPECT(result_of(rename("/home/user/work/d/f", "/home/user/work/f")) == (abi < 2 ? -EXDEV : 0));
+    EXPECT(mkfifo("/home/user/work/fifo", 0600) == 0);
+    EXPECT(symlink("fifo", "/home/user/work/link") == 0);
+}
+
+static void no_socket_comes_into_a_home_with_a_workspace(void **state)
+{
+    (void)state;
+    at_each_abi(with_workspace, NULL);
+}
+
 /* Kernels of one session enter a layer each: signals and abstract sockets must
  * still pass between them, and TCP on lo. */
 static void between_layers(void *arg)
@@ -169,7 +207,7 @@ static void between_layers(void *arg)
 
     (void)arg;
     EXPECT((b = fork()) >= 0);
-    enter(landlock_session_rules()); /* both, each its own */
+    enter(landlock_session_rules(0)); /* both, each its own */
     if (b == 0) {
         EXPECT(kill(a, 0) == 0);
         for (;;)
@@ -181,7 +219,7 @@ static void between_layers(void *arg)
     EXPECT(bind(local, (struct sockaddr *)&name, sizeof name) == 0 && listen(local, 1) == 0);
     pid_t c = fork();
     if (c == 0) {
-        enter(landlock_session_rules());
+        enter(landlock_session_rules(0));
         EXPECT(connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&at, sizeof at) == 0);
         EXPECT(connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&name, sizeof name) ==
                0);
@@ -224,7 +262,7 @@ static void too_early(void *arg)
 
     (void)arg;
     EXPECT(setresuid(1000, 1000, 1000) == 0); /* root with CAP_SYS_ADMIN needs no no_new_privs */
-    EXPECT(landlock_enter(abi, landlock_session_rules(), &e) == -EPERM);
+    EXPECT(landlock_enter(abi, landlock_session_rules(0), &e) == -EPERM);
     EXPECT(strstr(e.msg, "enter the layer") != NULL);
 }
 
@@ -294,6 +332,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_writes_only_where_it_may),
         cmocka_unit_test(a_session_can_do_its_work),
+        cmocka_unit_test(no_socket_comes_into_a_home_with_a_workspace),
         cmocka_unit_test(kernels_of_a_session_reach_each_other),
         cmocka_unit_test(a_path_that_is_not_there_gets_no_right),
         cmocka_unit_test(who_is_alone_reaches_its_directories_and_nobody),
