@@ -14,6 +14,7 @@
 #include "err.h"
 #include "launchmsg.h"
 #include "mountfd.h"
+#include "sockmem.h"
 #include "walls.h"
 
 /* Files of our own, same name in proc. */
@@ -323,6 +324,8 @@ int procmask_mount(int files_fd, struct err *e)
         r = mountfd_attach(files_fd, "run", e);
     if (r == 0 && !wall_is_off(WALL_USERNS))
         r = forbid_user_namespaces(e);
+    if (r == 0) /* the last moment that settings can be written */
+        r = sockmem_bound(e);
     if (r == 0 && !wall_is_off(WALL_PROCMASK))
         r = protect_settings(e);
     if (r == 0 && !wall_is_off(WALL_PROCMASK))

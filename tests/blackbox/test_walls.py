@@ -5,6 +5,7 @@ import os
 import pytest
 
 from channels import Channels
+from server import read
 
 LOOK = r"""
 import os, json, re
@@ -87,6 +88,35 @@ def test_no_file_of_the_host_is_there(chan, tmp_path):
     paths = [str(secret), "/etc/shadow", "/root", "/var/log", "/var/lib", "/run/holdcell", "/sys", "/boot"]
     run = chan.run(f"import os\n[p for p in {paths!r} if os.path.exists(p)]")
     assert run.result == "[]"
+
+
+FULL_CONNECTION = """
+import os, socket
+
+def setting(name):
+    return [int(n) for n in open('/proc/sys/net/ipv4/' + name).read().split()]
+
+with socket.create_server(('127.0.0.1', 0)) as server:
+    client = socket.create_connection(server.getsockname())
+    peer = server.accept()[0]
+    client.setblocking(False)
+    sent = 0
+    try:
+        while True:
+            sent += client.send(bytes(65536))
+    except BlockingIOError:
+        pass
+(setting('tcp_rmem'), setting('tcp_wmem'), sent)
+"""
+
+
+@pytest.mark.guest
+def test_a_connection_that_nobody_reads_keeps_less_than_the_host_lets_it(chan):
+    of_host = [read(f"/proc/sys/net/ipv4/{name}") for name in ("tcp_rmem", "tcp_wmem")]
+    received, sent, bytes_kept = eval(chan.run(FULL_CONNECTION).result)
+    assert received[2] <= 512 << 10 and sent[2] <= 512 << 10
+    assert bytes_kept <= 2 << 20
+    assert of_host == [read(f"/proc/sys/net/ipv4/{name}") for name in ("tcp_rmem", "tcp_wmem")]
 
 
 @pytest.mark.guest
