@@ -115,20 +115,47 @@ int cgfile_make_dir(int dirfd, const char *name, int *ret_fd)
     return cgfile_open_dir(dirfd, name, ret_fd);
 }
 
-int cgfile_remove_below(int dirfd)
+/* The list of what is below, with a position of its own; NULL and errno. */
+static DIR *list(int dirfd)
 {
     autoclose int again = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = again < 0 ? NULL : fdopendir(again);
+
+    if (dir != NULL)
+        again = -1; /* closedir() closes it */
+    return dir;
+}
+
+static int is_group(const struct dirent *d)
+{
+    return d->d_type == DT_DIR && strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
+}
+
+void cgfile_write_below(int dirfd, const char *name, const char *text)
+{
+    DIR *dir = list(dirfd);
+    struct dirent *d;
+
+    while (dir != NULL && (d = readdir(dir)) != NULL) {
+        autoclose int fd = -1;
+
+        if (is_group(d) && cgfile_open_dir(dirfd, d->d_name, &fd) == 0)
+            (void)!cgfile_write(fd, name, "%s", text);
+    }
+    if (dir != NULL)
+        closedir(dir);
+}
+
+int cgfile_remove_below(int dirfd)
+{
+    DIR *dir = list(dirfd);
     int result = 0;
     struct dirent *d;
 
-    if (again < 0)
-        return -errno;
-    DIR *dir = fdopendir(again);
     if (dir == NULL)
         return -errno;
-    again = -1; /* closedir() closes it */
     while ((d = readdir(dir)) != NULL) {
-        if (d->d_type != DT_DIR || strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+        if (!is_group(d))
             continue;
         int r = cgfile_remove_tree(dirfd, d->d_name);
         if (r < 0)

@@ -25,6 +25,9 @@ int cgfile_find_key(const char *text, const char *key, uint64_t *ret) MUST_CHECK
 int cgfile_make_dir(int dirfd, const char *name, int *ret_fd) MUST_CHECK;
 int cgfile_open_dir(int dirfd, const char *name, int *ret_fd) MUST_CHECK;
 
+/* Writes text into that file of each group directly below dirfd, as far as that goes. */
+void cgfile_write_below(int dirfd, const char *name, const char *text);
+
 /* Removes the groups below dirfd, leaves first; they must be empty of processes. -EBUSY when one is not yet. */
 int cgfile_remove_below(int dirfd) MUST_CHECK;
 /* The same and the group itself; 0 also when it does not exist. */

@@ -47,10 +47,34 @@ static int lock_base(int fd, const char *name, struct err *e)
         name);
 }
 
+/* Before Linux 6.18 killed processes go the last of their way within the quota of their session, minutes on a
+ * hundredth of a processor: what ends has none. */
+static void lift_quotas(const struct cgroup_base *b)
+{
+    const int above =
+        b->ops->is_v2 ? b->place.unified_fd : b->place.v1_fd[b->place.v1_of[CGPLACE_CPU]];
+    autoclose int base = -1;
+    autoclose int sessions = -1;
+
+    if (cgfile_open_dir(above, b->name, &base) == 0 && cgfile_open_dir(base, "s", &sessions) == 0)
+        cgfile_write_below(sessions, b->ops->quota_file, b->ops->no_quota);
+}
+
+static void lift_quota(const struct cgroup *cg)
+{
+    const struct cgroup_base *b = cg->base;
+    /* Not the double that is borrowed: it may be closed. */
+    const int fd = b->ops->is_v2 ? cg->fd : cg->v1[b->place.v1_of[CGPLACE_CPU]];
+
+    (void)!cgfile_write(fd, b->ops->quota_file, "%s", b->ops->no_quota);
+}
+
 /* Kills and removes the base that an earlier launcher left. Its processes are
  * reaped by the supervisor; a group is removable soon after their end. */
-static int sweep(int parent, const char *name, struct err *e)
+static int sweep(const struct cgroup_base *b, struct err *e)
 {
+    const int parent = b->place.unified_fd;
+    const char *const name = b->name;
     int r = 0;
 
     for (int i = 0; i < SWEEP_TRIES; i++) {
@@ -64,6 +88,7 @@ static int sweep(int parent, const char *name, struct err *e)
         r = lock_base(fd, name, e);
         if (r < 0)
             return r;
+        lift_quotas(b); /* now that it is certain that they are nobody's */
         if (is_populated(fd))
             r = cgfile_write(fd, "cgroup.kill", "1");
         if (r < 0)
@@ -78,7 +103,7 @@ static int sweep(int parent, const char *name, struct err *e)
 
 static int open_base(struct cgroup_base *b, struct err *e)
 {
-    int r = sweep(b->place.unified_fd, b->name, e);
+    int r = sweep(b, e);
 
     if (r < 0)
         return r;
@@ -277,6 +302,8 @@ int cgroup_kill(struct cgroup *cg, const char *leaf, struct err *e)
 {
     char path[96];
 
+    if (leaf == NULL)
+        lift_quota(cg);
     snprintf(path, sizeof path, "%s/cgroup.kill", leaf != NULL ? leaf : ".");
     int r = cgfile_write(cg->fd, path, "1");
     return r < 0 ? err_sys(e, -r, "kill cgroup '%s/%s'", cg->name, leaf != NULL ? leaf : "") : 0;

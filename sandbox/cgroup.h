@@ -78,7 +78,7 @@ int cgroup_leaf_remove(struct cgroup *cg, const char *leaf, struct err *e) MUST_
  * anything untrusted. Nothing to do with v2; 13-15 ms with v1 after idle (RCU). */
 int cgroup_place(struct cgroup *cg, pid_t pid, struct err *e) MUST_CHECK;
 
-/* leaf NULL: the whole session. Kill does not wait. */
+/* leaf NULL: the whole session, and its share of the processor is lifted. Kill does not wait. */
 int cgroup_kill(struct cgroup *cg, const char *leaf, struct err *e) MUST_CHECK;
 /* 1 when no process is left there (or the leaf is gone), else 0. */
 int cgroup_empty(struct cgroup *cg, const char *leaf);

@@ -33,6 +33,7 @@ struct cgroup {
 struct cgroup_ops {
     int is_v2;
     short oom_events;
+    const char *quota_file, *no_quota; /* the processor's, and what takes it away */
     int (*base_open)(struct cgroup_base *b, struct err *e);
     void (*base_close)(struct cgroup_base *b);
     int (*share)(struct cgroup_base *b, const struct cgroup_share *share, struct err *e);

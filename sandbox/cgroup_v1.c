@@ -253,6 +253,8 @@ static void v1_close(struct cgroup *cg)
 const struct cgroup_ops cgroup_v1_ops = {
     .is_v2 = 0,
     .oom_events = POLLIN,
+    .quota_file = "cpu.cfs_quota_us",
+    .no_quota = "-1",
     .base_open = v1_base_open,
     .base_close = v1_base_close,
     .share = v1_share,

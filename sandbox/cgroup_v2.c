@@ -179,6 +179,8 @@ static void v2_close(struct cgroup *cg)
 const struct cgroup_ops cgroup_v2_ops = {
     .is_v2 = 1,
     .oom_events = POLLPRI,
+    .quota_file = "cpu.max",
+    .no_quota = "max",
     .base_open = v2_base_open,
     .base_close = v2_base_close,
     .share = v2_share,

@@ -4,6 +4,7 @@
 
 #include "boxtest.h"
 
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 
 static char output[65536];
@@ -400,6 +401,90 @@ static void a_sandbox_is_built_before_its_share_of_the_processor_counts(void **s
     box_close(&b);
 }
 
+/* Where the quota of the one session is. */
+static void find_quota(char path[128])
+{
+    char pattern[160];
+    glob_t found;
+
+    snprintf(pattern, sizeof pattern,
+             "/sys/fs/cgroup{,/*,/*/*,/*/*/*}/holdcell-%u/s/*/cpu.{cfs_quota_us,max}", box_slot());
+    assert_int_equal(glob(pattern, GLOB_BRACE, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 1);
+    snprintf(path, 128, "%s", found.gl_pathv[0]);
+    globfree(&found);
+}
+
+/* -1: there is none. */
+static long quota_at(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    long value = -1;
+
+    assert_non_null(f);
+    if (fscanf(f, "%ld", &value) != 1)
+        value = -1; /* "max" */
+    fclose(f);
+    return value;
+}
+
+/* Before Linux 6.18 the dying wait for their share, too. */
+static void a_session_that_is_killed_ends_without_a_quota(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    char path[128];
+    struct box b;
+
+    BOX_NEEDS_ROOT();
+    l.cpu_millis = 10;
+    box_open(&b, &l);
+    find_quota(path);
+    assert_int_equal(quota_at(path), 1000);
+    box_ok(sandbox_kill(b.sandbox, &box_err));
+    assert_int_equal(quota_at(path), -1);
+    box_close(&b);
+}
+
+static void what_a_dead_launcher_left_is_swept_without_a_quota(void **state)
+{
+    (void)state;
+    struct sandbox_config config = box_config();
+    struct launch_limits l = small();
+    char path[128], events[4096];
+    int ready[2];
+    struct box b;
+    char c;
+
+    BOX_NEEDS_ROOT();
+    box_close_left();
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        l.cpu_millis = 10;
+        if (sandbox_host_open(&config, &b.host, &box_err) < 0 ||
+            sandbox_create(b.host, 0, &l, NULL, &b.sandbox, &box_err) < 0 ||
+            write(ready[1], "r", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    find_quota(path);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(quota_at(path), 1000);
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* the sweep removes what it wrote to */
+    assert_true(inotify_add_watch(watch, path, IN_MODIFY) >= 0);
+    box_open(&b, NULL);
+    assert_true(read(watch, events, sizeof events) >= (ssize_t)sizeof(struct inotify_event));
+    assert_true(((const struct inotify_event *)(const void *)events)->mask & IN_MODIFY);
+    close(watch);
+    box_close(&b);
+}
+
 static void processor_time_is_limited(void **state)
 {
     (void)state;
@@ -562,6 +647,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_are_limited_in_number),
         cmocka_unit_test(a_sandbox_is_built_before_its_share_of_the_processor_counts),
         cmocka_unit_test(processor_time_is_limited),
+        cmocka_unit_test(a_session_that_is_killed_ends_without_a_quota),
+        cmocka_unit_test(what_a_dead_launcher_left_is_swept_without_a_quota),
         cmocka_unit_test(the_peak_starts_anew_where_the_kernel_can),
         cmocka_unit_test(everything_dies_with_the_launcher),
         cmocka_unit_test(a_start_in_a_busy_session_can_be_left_waiting),
