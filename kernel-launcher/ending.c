@@ -81,7 +81,8 @@ static void finish_session(struct launcher *l, struct session *s)
     log_info("session_gone", "sandbox=%016" PRIx64 " reason=%s", s->id, LOG_QUOTED(s->reason));
     for (unsigned i = 0; i < s->leaf_count; i++)
         launcher_answer_stops(l, &s->leaves[i].stops, s->id, 0, NULL);
-    if (s->state == SESSION_ENDING && s->stops.count == 0)
+    /* Of a stuck one who asked for its end has heard that it was not gone. */
+    if (s->state == SESSION_STUCK || s->stops.count == 0)
         launcher_event(l, LAUNCH_SANDBOX_GONE, &event);
     launcher_answer_stops(l, &s->stops, s->id, 0, NULL);
     s->sandbox = NULL;

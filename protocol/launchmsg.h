@@ -15,7 +15,7 @@
  * that does not rise, SEAL of a kernel without a run folder; and not reading.
  * Errors that a sane gateway meets: HC_EGONE (sandbox or kernel has just ended),
  * HC_ELIMIT (names the limit), HC_EFULL (CREATE: the host has no room for now), ECANCELED (the server stops: nothing new starts),
- * ETIMEDOUT (killed, but not gone in time), or the errno of the step that failed.
+ * ETIMEDOUT (killed, but not gone in time: of a session SANDBOX_GONE follows when it is), or the errno of the step that failed.
  *
  * Descriptors received belong to the receiver.
  */

@@ -59,6 +59,60 @@ static void owner_leave(struct sessions *all, struct owner *o)
     free(o);
 }
 
+/* ---- places of what was killed and is not gone ---- */
+
+struct remains {
+    struct remains *next;
+    uint64_t sandbox;
+    struct owner *owner;
+};
+
+static void remains_keep(const struct session *s)
+{
+    struct remains *r = xcalloc(1, sizeof *r);
+
+    r->sandbox = s->sandbox;
+    r->owner = owner_take(s->all, s->principal.name);
+    r->next = s->all->remains;
+    s->all->remains = r;
+}
+
+static void remains_free(struct sessions *all, struct remains **at)
+{
+    struct remains *r = *at;
+
+    *at = r->next;
+    owner_leave(all, r->owner);
+    free(r);
+}
+
+void sessions_remains_gone(struct sessions *all, uint64_t sandbox)
+{
+    struct remains **at = &all->remains;
+
+    while (*at != NULL && (*at)->sandbox != sandbox)
+        at = &(*at)->next;
+    if (*at == NULL)
+        return;
+    log_info("remains_gone", "principal=%s", (*at)->owner->name);
+    remains_free(all, at);
+}
+
+void sessions_forget_remains(struct sessions *all)
+{
+    while (all->remains != NULL)
+        remains_free(all, &all->remains);
+}
+
+size_t sessions_count_remains(const struct sessions *all, const struct principal *p)
+{
+    size_t count = 0;
+
+    for (const struct remains *r = all->remains; r != NULL; r = r->next)
+        count += p == NULL || principal_sees(p, r->owner->name);
+    return count;
+}
+
 struct spool_quota *session_quota(const struct session *s)
 {
     return &s->owner->quota;
@@ -220,6 +274,9 @@ static void on_stopped(void *arg, uint64_t number, struct launch_answer *a)
         return;
     if (a->error != 0 && a->error != ENOENT)
         log_error("session_stop", "session=%s error=\"%s\"", s->id, a->text);
+    /* Killed for good, so its clients need not wait; its place does, for SANDBOX_GONE. */
+    if (a->error == ETIMEDOUT)
+        remains_keep(s);
     tell_gone(s);
 }
 

@@ -88,6 +88,12 @@ void session_tell_memory(struct session *s);
 /* The launcher says that the sandbox ended by itself. */
 void session_lost(struct session *s, const char *why);
 
+/* Sessions that were killed, answered and forgotten, but are not gone yet, as the launcher says (ETIMEDOUT of its
+ * STOP): each takes its place until it says that they are. p: of whom; NULL: all. */
+size_t sessions_count_remains(const struct sessions *all, const struct principal *p);
+void sessions_remains_gone(struct sessions *all, uint64_t sandbox); /* or none of ours */
+void sessions_forget_remains(struct sessions *all);
+
 /* What the next gateway needs of this session and its kernel. fds stay the caller's. */
 int session_note(struct session *s, struct view note, const int *fds, unsigned fd_count,
                  struct err *e) MUST_CHECK;

@@ -142,8 +142,11 @@ static void on_event(void *arg, unsigned verb, const void *body)
 
     memcpy(&sandbox, body, sizeof sandbox); /* the first field of each event */
     struct session *n = by_sandbox(s, sandbox);
-    if (n == NULL)
-        return; /* of one that was stopped, or that nobody adopted yet */
+    if (n == NULL) { /* of one that was stopped, or that nobody adopted yet */
+        if (verb == LAUNCH_SANDBOX_GONE)
+            sessions_remains_gone(s, sandbox);
+        return;
+    }
     if (verb == LAUNCH_KERNEL_EXITED) {
         on_kernel_exited(n, body);
     } else if (verb == LAUNCH_OUT_OF_MEMORY) {
@@ -218,6 +221,7 @@ struct sessions *sessions_free(struct sessions *s)
         kernel_free(k);
     check(s->first == NULL);
     sessions_held_end(s);
+    sessions_forget_remains(s);
     sessions_set_seed(s, NULL, NULL);
     s->zsockets = zsockets_free(s->zsockets);
     s->deferred = deferred_close(s->deferred);

@@ -83,7 +83,7 @@ static void choose_id(const char *asked, char out[UUID_TEXT])
  * is asked for until nothing of it is left. */
 static size_t count_taken(const struct sessions *s, const struct principal *p)
 {
-    size_t count = 0;
+    size_t count = sessions_count_remains(s, p);
 
     for (struct kernel *k = sessions_first_kernel(s); k != NULL; k = sessions_next_kernel(k))
         count +=

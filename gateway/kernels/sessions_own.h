@@ -18,6 +18,7 @@ struct sessions {
     struct zsockets *zsockets;
     struct session *first, *last; /* owned list, in the order they were made */
     struct owner *owners;         /* owned list: principals that have sessions */
+    struct remains *remains;      /* owned list */
     char sid[33];                 /* the gateway's own message session */
     struct seed *seed;            /* a use of it; NULL */
     char *seed_kernel;            /* owned */

@@ -4,6 +4,8 @@ import contextlib
 import http.client
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -217,3 +219,34 @@ def test_kernels_that_are_asked_to_end_do_so_by_themselves(server_with):
     ends = [line for line in s.log().splitlines() if "event=kernel_exited" in line]
     assert len(ends) == 30
     assert [line for line in ends if " signal=0 " not in line] == []
+
+
+@contextlib.contextmanager
+def held(pid):
+    """A debugger of the host: the process ends as ever, but nobody reaps it meanwhile."""
+    seize = ("import ctypes, sys\n"
+             "libc = ctypes.CDLL(None, use_errno=True)\n"
+             "libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]\n"
+             "print(libc.ptrace(0x4206, int(sys.argv[1]), None, None), flush=True)\n"      # PTRACE_SEIZE
+             "sys.stdin.read()\n")
+    debugger = subprocess.Popen([sys.executable, "-c", seize, str(pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert debugger.stdout.readline() == "0\n"
+        yield
+    finally:
+        debugger.stdin.close()
+        debugger.wait()
+
+
+@pytest.mark.full
+def test_what_is_killed_and_not_gone_keeps_its_place(server_with):
+    s = server_with("--max-kernels", "1", "--drain-timeout", "1")
+    kid = s.start_kernel("python3")
+    with Channels(s, kid) as c:
+        c.run("1")
+    with held(s.kernels()[0]):
+        assert s.request("DELETE", f"/api/kernels/{kid}", timeout=120).status == 204
+        assert s.request("GET", f"/api/kernels/{kid}").status == 404 and s.request("GET", "/api/kernels").json() == []
+        assert s.request("POST", "/api/kernels", {}).status == 403, "its place is not free yet"
+    wait_for(lambda: "event=remains_gone" in s.log())
+    assert s.delete_kernel(s.start_kernel("python3")) == 204

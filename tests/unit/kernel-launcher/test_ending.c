@@ -93,6 +93,11 @@ static void a_session_that_does_not_empty_is_quarantined_and_said_so(void **stat
     struct launch_list list = { 0 };
     world_call(w, LAUNCH_LIST, &list, NULL, 0, &a);
     assert_true(a.listed.sandbox != m.sandbox);
+    fake.never_empty = 0; /* and when it is gone, that is said as well */
+    world_next(w, &a);
+    assert_int_equal(a.head.verb, LAUNCH_SANDBOX_GONE);
+    assert_true(a.gone.sandbox == m.sandbox);
+    assert_int_equal(fake.alive, 1);
 }
 
 static void a_stop_of_what_never_was_is_an_error(void **state)
