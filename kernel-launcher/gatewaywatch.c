@@ -19,6 +19,7 @@ enum {
     LAST_REQUESTS_MAX = 4096, /* of a gateway that is gone: what one socket buffer can hold */
     STOP_GATEWAY_MS = 8000,   /* it shuts its kernels down politely */
     STOP_SESSIONS_MS = 1500,  /* the rest until the supervisor loses patience at 10 s */
+    STOP_KEPT_MS = 25000,     /* without a supervisor; `holdcell stop` waits for 30 s */
     SILENT_DEATHS_MAX = 3,    /* gateways that ended before any one asked anything */
 };
 
@@ -48,6 +49,16 @@ static void give_up(struct launcher *l, uint64_t now)
     launcher_stop(l);
 }
 
+static void end_sessions(struct launcher *l, uint64_t now, uint64_t patience_ms)
+{
+    l->state = LAUNCHER_CLEARING;
+    l->stop_by_ms = now + patience_ms;
+    for (unsigned i = 0; i < l->sessions.max; i++) {
+        if (l->sessions.slot[i] != NULL)
+            ending_begin(l, l->sessions.slot[i], "server stops", now);
+    }
+}
+
 static void gone(struct launcher *l, uint64_t now)
 {
     forget_stops(l);
@@ -55,14 +66,8 @@ static void gone(struct launcher *l, uint64_t now)
         give_up(l, now);
     if (l->state == LAUNCHER_KEEPING)
         keeper_kept(l, now);
-    if (l->state != LAUNCHER_STOPPING)
-        return;
-    l->state = LAUNCHER_CLEARING;
-    l->stop_by_ms = now + STOP_SESSIONS_MS;
-    for (unsigned i = 0; i < l->sessions.max; i++) {
-        if (l->sessions.slot[i] != NULL)
-            ending_begin(l, l->sessions.slot[i], "server stops", now);
-    }
+    if (l->state == LAUNCHER_STOPPING)
+        end_sessions(l, now, STOP_SESSIONS_MS);
 }
 
 void gatewaywatch_start(struct launcher *l, uint64_t now)
@@ -144,10 +149,13 @@ void launcher_stop(struct launcher *l)
 {
     if (l->state == LAUNCHER_STOPPING || l->state == LAUNCHER_CLEARING)
         return;
+    const int kept = l->state == LAUNCHER_KEPT;
     l->state = LAUNCHER_STOPPING;
     l->stop_by_ms = clock_ms() + STOP_GATEWAY_MS;
     log_info("stopping", "sessions=%u", l->sessions.count);
-    if (l->gateway.pid > 0)
+    if (kept)
+        end_sessions(l, clock_ms(), STOP_KEPT_MS);
+    else if (l->gateway.pid > 0)
         gatewayproc_signal(&l->gateway, SIGTERM);
     else
         gone(l, clock_ms());

@@ -12,8 +12,9 @@ import time
 import pytest
 
 from channels import Channels, Ended
-from server import (BIN, DEADLINE, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of, links_of, read,
-                    status_of, wait_for)
+from server import (BIN, DEADLINE, ID_BASE, ID_BLOCK, SLOW, Server, assert_slot_is_left, cgroups_of, descendants_of,
+                    links_of, read, status_of, wait_for)
+from test_deletion import held as held_by_a_debugger
 from test_supervision import alive
 from tiers import full_after
 
@@ -299,6 +300,32 @@ def test_an_operator_ends_them_at_once(kept, how):
     told, = [line for line in s.log().splitlines() if "event=keeper_told_to_end " in line]
     assert " signo=15 " in told
     assert "not_taken_over" not in s.log(), "nobody tried to"
+
+
+@pytest.mark.full
+def test_the_end_of_kept_kernels_waits_for_what_goes_slowly(kept):
+    s = kept()
+    kernel_with(s, "x = 1")
+    slot, pids, kernel = s.slot(), descendants_of(s.proc.pid), s.kernels()[0]
+    assert s.stop() == 0
+    with held_by_a_debugger(kernel):
+        os.kill(s.keeper(), signal.SIGTERM)
+        wait_for(lambda: "event=session_stuck" in s.log() or "event=sessions_left" in s.log())
+    assert_nothing_left(slot, s.state, pids)
+    assert "event=session_gone" in s.log() and "event=sessions_left" not in s.log()
+
+
+def test_stop_says_when_processes_are_left(kept):
+    s = kept()
+    kernel_with(s, "x = 1")
+    assert s.stop() == 0
+    uid = ID_BASE + s.kept_slot() * ID_BLOCK + 100
+    with subprocess.Popen(["sleep", "1000"], user=uid) as left:     # the keeper knows nothing of it
+        done = stop_command(s.state)
+        assert done.returncode == 1 and "the keeper has ended, but 1 killed processes of its sessions are not gone" in done.stderr
+        left.kill()
+    done = stop_command(s.state)
+    assert done.returncode == 0 and "no kernels are kept" in done.stdout
 
 
 def test_stop_refuses_what_is_no_state_directory(tmp_path):
