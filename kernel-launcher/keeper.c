@@ -74,6 +74,16 @@ int keeper_begin(struct launcher *l, uint64_t now_ms, struct err *e)
     return 0;
 }
 
+void keeper_share_again(struct launcher *l, const struct sandbox_share *share)
+{
+    struct sandbox_share in_force;
+    struct err e = { 0 };
+
+    if (sandbox_host_share(l->host, share, &in_force, &e) < 0)
+        log_warn("limit_of_all_sessions", "text=%s", LOG_QUOTED(e.msg));
+    l->config->share = *share;
+}
+
 static void nothing_left(struct launcher *l, uint64_t now_ms)
 {
     keeperdoor_close(l);
@@ -91,6 +101,8 @@ void keeper_kept(struct launcher *l, uint64_t now_ms)
         nothing_left(l, now_ms);
         return;
     }
+    if (l->gateway.inherited && !l->gateway.spoke) /* it was a try */
+        keeper_share_again(l, &l->keeper.share_before);
     l->state = LAUNCHER_KEPT;
     keeperdoor_name_us(l);
     log_info("kept", "sessions=%u", l->sessions.count);

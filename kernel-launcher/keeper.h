@@ -12,6 +12,7 @@
 
 #include "cleanup.h"
 #include "hostwalls.h"
+#include "sandbox.h"
 
 struct err;
 struct launcher;
@@ -33,7 +34,8 @@ struct keeper {
     uint64_t candidate_by_ms;
     int candidate_spoke; /* else it may only want to know who keeps: `holdcell stop` */
     int listen_fd;       /* owned; -1 while a server is there */
-    char *text;          /* owned, with argv: the options of the server that took over */
+    struct sandbox_share share_before; /* while a take-over is a trial */
+    char *text; /* owned, with argv: the options of the server that took over */
     char **argv;
 };
 
@@ -46,6 +48,8 @@ void keeper_free(struct launcher *l);
 int keeper_begin(struct launcher *l, uint64_t now_ms, struct err *e) MUST_CHECK;
 /* The gateway is gone in state KEEPING. */
 void keeper_kept(struct launcher *l, uint64_t now_ms);
+/* A take-over failed: the limits of all sessions are again those of before. */
+void keeper_share_again(struct launcher *l, const struct sandbox_share *share);
 /* The launcher exits: tells the supervisor, who need not be its parent. */
 void keeper_ended(struct launcher *l);
 

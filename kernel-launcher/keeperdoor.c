@@ -190,6 +190,7 @@ static void take_over(struct launcher *l, struct link_packet *p, struct launcher
     const int dir_fd = l->config->gateway.dir_fd;
     const hostwall_set missing = l->config->gateway.missing;
 
+    l->keeper.share_before = l->config->share;
     take_descriptors(p, &c->gateway);
     c->gateway.dir_fd = dir_fd;
     c->gateway.missing = missing;
@@ -242,10 +243,12 @@ static int try_host(struct launcher *l, const struct link_packet *p,
     if (rc == 0)
         rc = policy_read(view_cstr(c->profiles != NULL ? c->profiles : ""), c, l->host,
                          c->keeper.missing, ret_profiles, e);
-    if (rc < 0)
+    if (rc < 0) {
+        keeper_share_again(l, &l->config->share);
         log_place_set(&before);
-    else
+    } else {
         closep(&before.fd);
+    }
     return rc;
 }
 

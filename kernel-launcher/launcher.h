@@ -34,6 +34,8 @@ struct launcher_config {
     int disk_homes;       /* 1: homes can lie on the disk */
     const char *profiles; /* the table at the start (sessionprofile.h); NULL: none */
     uint64_t starting_ms; /* so long after a start its memory counts as promised */
+    struct sandbox_share
+        share; /* set by launcher_setup_host(): what all sessions may have together */
     unsigned sessions_max;
     unsigned note_fds_max; /* of all notes together: the launcher needs descriptors for itself */
     uint64_t

@@ -146,16 +146,16 @@ static int setup_workspaces(const struct launcher_config *c, struct sandbox_host
 
 /* The sessions' limits together are more than the host has: this is what keeps the reserve when they use
  * them. */
-static int setup_share(const struct launcher_config *c, struct sandbox_host *host, struct err *e)
+static int setup_share(struct launcher_config *c, struct sandbox_host *host, struct err *e)
 {
     struct sandbox_room room;
     struct sandbox_share share;
 
     sandbox_host_room(host, &room);
     const uint64_t reserve = admission_reserve(c->memory_reserve, room.memory_total);
-    const struct sandbox_share wanted = { admission_share_memory(reserve, room.memory_total),
-                                          admission_share_tasks(room.tasks_total) };
-    int rc = sandbox_host_share(host, &wanted, &share, e);
+    c->share = (struct sandbox_share){ admission_share_memory(reserve, room.memory_total),
+                                       admission_share_tasks(room.tasks_total) };
+    int rc = sandbox_host_share(host, &c->share, &share, e);
     if (rc == 0)
         log_info("limit_of_all_sessions",
                  "memory=%" PRId64 " memory_reserve=%" PRIu64 " tasks=%" PRId64,

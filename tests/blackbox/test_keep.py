@@ -322,8 +322,8 @@ def test_stop_says_when_processes_are_left(kept):
     uid = ID_BASE + s.kept_slot() * ID_BLOCK + 100
     with subprocess.Popen(["sleep", "1000"], user=uid) as left:     # the keeper knows nothing of it
         done = stop_command(s.state)
-        assert done.returncode == 1 and "the keeper has ended, but 1 killed processes of its sessions are not gone" in done.stderr
         left.kill()
+    assert done.returncode == 1 and "the keeper has ended, but 1 killed processes of its sessions are not gone" in done.stderr
     done = stop_command(s.state)
     assert done.returncode == 0 and "no kernels are kept" in done.stdout
 
@@ -552,6 +552,27 @@ def test_a_program_that_does_not_work_costs_nothing(kept):
     assert h.proc.wait(DEADLINE) == 1
     assert "event=gateway_does_not_start" in h.log()
     heir = kept.heir(s).start()
+    assert value(heir, kid, "x + 1") == "42"
+
+
+def limits_of_all(slot):
+    """What all sessions of the slot may have together."""
+    group, = {d for d in cgroups_of(slot) if d.endswith(f"/holdcell-{slot}/s") and read(f"{d}/pids.max")}
+    memory = [f"{d}/{name}" for d in cgroups_of(slot) if d.endswith(f"/holdcell-{slot}/s")
+              for name in ("memory.max", "memory.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes")]
+    return [read(f"{group}/pids.max")] + [read(path) for path in memory]
+
+
+def test_a_takeover_that_fails_leaves_the_limits_of_all_sessions(kept):
+    s, kid = stopped_with_x(kept)
+    before = limits_of_all(s.kept_slot())
+    h = kept.heir(s, "--memory-reserve-mb", "3000", env={"HOLDCELL_GATEWAY": "/bin/false"}).spawn()
+    assert h.proc.wait(DEADLINE) == 1
+    assert "event=limit_of_all_sessions" in h.log() and "memory_reserve=3145728000" in h.log()
+    wait_for(lambda: s.keeper() != h.proc.pid and "event=kept " in h.log())
+    assert limits_of_all(s.kept_slot()) == before
+    heir = kept.heir(s, "--memory-reserve-mb", "3000").start()
+    assert limits_of_all(s.kept_slot()) != before
     assert value(heir, kid, "x + 1") == "42"
 
 
