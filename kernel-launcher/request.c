@@ -200,14 +200,22 @@ static int choose_workspace(struct request *r, struct sandbox_files *files,
     return 0;
 }
 
+/* A gateway sets its own (or none) as soon as it is answered. One that dies before leaves a session that the next
+ * one does not know, and a keeper would stay with it for ever. */
+enum { FIRST_DEADLINE_MS = 600000 };
+
 /* It keeps what it was made with, whatever the table says later. */
 static void bind_profile(struct session *s, const struct policy_terms *t)
 {
     const struct profile *p = t->profile;
+    const uint64_t now = clock_ms();
 
     snprintf(s->profile, sizeof s->profile, "%s", p != NULL ? p->name : PROFILE_DEFAULT);
     s->kernelspecs = p != NULL && p->kernels_some ? xstrdup(p->kernels) : NULL;
-    s->deadline_ms = s->life_end_ms = policy_life_end(t, clock_ms());
+    s->life_end_ms = policy_life_end(t, now);
+    s->deadline_ms = now + FIRST_DEADLINE_MS;
+    if (s->life_end_ms != 0 && s->life_end_ms < s->deadline_ms)
+        s->deadline_ms = s->life_end_ms;
 }
 
 static int create(struct request *r, struct err *e)

@@ -168,6 +168,20 @@ static void a_deadline_ends_the_session_when_no_gateway_lives(void **state)
     assert_int_equal(fake.alive, 0);
 }
 
+/* As one is whose gateway died before it was told of it. */
+static void a_session_that_no_gateway_asks_about_has_a_deadline(void **state)
+{
+    struct world *w = *state;
+    const uint64_t before = clock_ms();
+    struct launch_deadline m = { world_create(w), 0 };
+    const struct session *s = sessions_find(&w->launcher.sessions, m.sandbox);
+
+    assert_in_range(s->deadline_ms, before + 1, clock_ms() + 600000);
+    world_fresh(&a);
+    world_call(w, LAUNCH_DEADLINE, &m, NULL, 0, &a);
+    assert_int_equal(s->deadline_ms, 0); /* its gateway is there, and wants none */
+}
+
 static void a_deadline_can_be_taken_away(void **state)
 {
     struct world *w = *state;
@@ -289,6 +303,7 @@ int main(void)
         T(the_end_of_init_ends_the_session),
         T(a_deadline_ends_the_session),
         T(a_deadline_ends_the_session_when_no_gateway_lives),
+        T(a_session_that_no_gateway_asks_about_has_a_deadline),
         T(a_deadline_can_be_taken_away),
         T(a_gateway_that_was_paused_too_is_no_silent_one),
         T(the_end_of_any_other_child_is_told_to_the_sandboxes),
