@@ -107,7 +107,8 @@ static void check_time(struct session *s, struct kernelproc *k, uint64_t now_ms)
 
     if (now_ms < k->start_by_ms)
         return;
-    kernelstart_give_up(k, ETIMEDOUT, "the kernel did not get as far as exec in time");
+    if (k->failure.code == 0) /* else it is known what became of it */
+        kernelstart_give_up(k, ETIMEDOUT, "the kernel did not get as far as exec in time");
     k->start_by_ms = now_ms + KILL_AGAIN_MS;
     if (sandbox_kill_kernel(s->sandbox, number_of(s, k), k->generation, &e) < 0)
         log_warn("kill_failed", "sandbox=%016" PRIx64 " text=%s", s->id, LOG_QUOTED(e.msg));
@@ -115,11 +116,14 @@ static void check_time(struct session *s, struct kernelproc *k, uint64_t now_ms)
 
 void kernelstart_step(struct launcher *l, struct session *s, struct kernelproc *k, uint64_t now_ms)
 {
-    struct sandbox_kernel made = { k->pid, k->pidfd, k->run_fd, k->status_fd, k->spec_index };
+    struct sandbox_kernel made = { k->pid,       k->pidfd,      k->run_fd,
+                                   k->status_fd, k->spec_index, k->failure };
     struct err e = { 0 };
     int rc = sandbox_start_end(s->sandbox, number_of(s, k), k->generation, &made, &e);
 
     if (rc == -EAGAIN) {
+        k->status_fd = made.status_fd;
+        k->failure = made.failure;
         check_time(s, k, now_ms);
         return;
     }

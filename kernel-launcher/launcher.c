@@ -247,7 +247,10 @@ static size_t fill_polls(struct launcher *l)
             if (s->kernels[k].state == KERNEL_RUNNING)
                 add_poll(l, &n, s->kernels[k].pidfd, POLLIN);
             else if (s->kernels[k].state == KERNEL_STARTING)
-                add_poll(l, &n, s->kernels[k].status_fd, POLLIN);
+                add_poll(l, &n,
+                         s->kernels[k].status_fd >= 0 ? s->kernels[k].status_fd
+                                                      : s->kernels[k].pidfd,
+                         POLLIN);
         }
     }
     return n;

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "err.h"
 #include "launchmsg.h"
 #include "sessionprofile.h"
 
@@ -43,9 +44,10 @@ struct kernelproc {
     int exit_code, signo;
 
     /* while it starts */
-    uint32_t previous;      /* generation before this start */
-    int status_fd, run_fd;  /* owned; -1 */
-    unsigned spec_index;    /* for sandbox_start_end() */
+    uint32_t previous;     /* generation before this start */
+    int status_fd, run_fd; /* owned; -1 */
+    unsigned spec_index;   /* for sandbox_start_end(), as the next one */
+    struct err failure;
     uint64_t start_request; /* to answer; 0: the gateway that asked is gone */
     uint64_t start_by_ms;
     int give_up_code; /* positive: it was killed on its way, for this reason */

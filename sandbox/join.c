@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "cgfile.h"
 #include "connfd.h"
@@ -147,11 +148,24 @@ static int send_off(struct sandbox *s, struct attempt *a, struct err *e)
     return r;
 }
 
-static void undo_process(struct sandbox *s, const char *leaf, pid_t pid)
+static void kill_process(struct sandbox *s, const char *leaf, pid_t pid)
 {
     (void)!cgroup_kill(s->cgroup, leaf, NULL);
     (void)kill(pid, SIGKILL); /* our child, not reaped: the number is still its own */
-    (void)!proc_reap(pid, NULL);
+}
+
+/* 1 when it is gone. Its end takes its share of the processor, which may be small: no wait for it. */
+static int is_reaped(pid_t pid)
+{
+    return waitpid(pid, NULL, WNOHANG | __WALL) != 0;
+}
+
+/* One that goes too slowly is reaped by the launcher, as any child that it does not know. */
+static void undo_process(struct sandbox *s, const char *leaf, pid_t pid)
+{
+    kill_process(s, leaf, pid);
+    for (int i = 0; i < UNDO_TRIES && !is_reaped(pid); i++)
+        cgfile_nap();
 }
 
 static void undo_traces(struct sandbox *s, const char *leaf, int run_fd)
@@ -185,8 +199,11 @@ int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
     if (r == 0)
         r = send_off(s, &a, e);
     if (r == 0) {
-        *ret = (struct sandbox_kernel){ a.pid, take_fd(&a.pidfd), take_fd(&a.run_fd),
-                                        take_fd(&a.status[0]), a.j.spec_index };
+        *ret = (struct sandbox_kernel){ .pid = a.pid,
+                                        .pidfd = take_fd(&a.pidfd),
+                                        .run_fd = take_fd(&a.run_fd),
+                                        .status_fd = take_fd(&a.status[0]),
+                                        .spec_index = a.j.spec_index };
     } else {
         if (a.pid > 0)
             undo_process(s, a.name, a.pid);
@@ -197,10 +214,9 @@ int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
     return r;
 }
 
-int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
-                      struct sandbox_kernel *started, struct err *e)
+/* What the child has said: REPORT_END, or a negative code. */
+static int hear(struct sandbox *s, struct sandbox_kernel *started, struct err *e)
 {
-    char leaf[LEAF_NAME_SIZE];
     int r = report_wait(started->status_fd, 0, e);
 
     if (r == REPORT_OK) {
@@ -212,12 +228,30 @@ int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
     if (r == REPORT_OK)
         r = err_set(e, EPROTO, "a child of ours reports twice");
     closep(&started->status_fd);
-    if (r == REPORT_END)
-        return 0;
+    return r;
+}
+
+int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,
+                      struct sandbox_kernel *started, struct err *e)
+{
+    char leaf[LEAF_NAME_SIZE];
+
     leaf_name(kernel, generation, leaf);
-    undo_process(s, leaf, started->pid);
+    if (started->failure.code == 0) {
+        struct err said = { 0 };
+        int r = hear(s, started, &said);
+
+        if (r == -EAGAIN)
+            return err_set(e, EAGAIN, "%s", said.msg);
+        if (r == REPORT_END)
+            return 0;
+        started->failure = said;
+        kill_process(s, leaf, started->pid);
+    }
+    if (!is_reaped(started->pid))
+        return err_set(e, EAGAIN, "the kernel failed, and has not ended yet");
     undo_traces(s, leaf, started->run_fd);
     closep(&started->pidfd);
     closep(&started->run_fd);
-    return r;
+    return err_set(e, started->failure.code, "%s", started->failure.msg);
 }

@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "err.h"
 #include "launchmsg.h"
 
-struct err;
 struct sandbox_host; /* what all sessions of an instance share */
 struct sandbox;      /* one session */
 
@@ -166,6 +166,7 @@ struct sandbox_kernel {
     int run_fd;          /* O_PATH of the kernel's run folder, or -1; owned by the caller */
     int status_fd;       /* of sandbox_start_begin() until sandbox_start_end(); else -1 */
     unsigned spec_index; /* for sandbox_start_end() */
+    struct err failure;  /* likewise: what the child said; code 0: nothing bad yet */
 };
 
 /* A fresh cgroup leaf k<kernel>-<generation>, a child that joins, drops and execs, in two steps: what
@@ -173,8 +174,9 @@ struct sandbox_kernel {
  * the processor or thrashes at its memory limit can make that slow. begin() returns when the child is
  * under way. When status_fd polls readable, call end(): -EAGAIN, call again when it polls again; 0, it
  * exec'ed (or was killed: then its pidfd is readable); else the errno and the step that failed, and the
- * leaf is gone, the child reaped, every descriptor of *kernel closed. To give up before: kill its leaf;
- * status_fd polls readable then. -HC_EGONE: the session's init is dead. */
+ * leaf is gone, the child reaped, every descriptor of *kernel closed. A child that has failed and does not end yet,
+ * for its end takes its share of the processor, too, is -EAGAIN with status_fd -1: call again when pidfd polls readable.
+ * To give up before: kill its leaf; status_fd polls readable then. -HC_EGONE: the session's init is dead. */
 int sandbox_start_begin(struct sandbox *s, const struct sandbox_start *start,
                         struct sandbox_kernel *ret, struct err *e) MUST_CHECK;
 int sandbox_start_end(struct sandbox *s, uint32_t kernel, uint32_t generation,

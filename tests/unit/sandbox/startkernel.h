@@ -22,7 +22,7 @@ static inline int startkernel(struct sandbox *s, const struct sandbox_start *sta
     if (r < 0)
         return r;
     do {
-        struct pollfd p = { .fd = k.status_fd, .events = POLLIN };
+        struct pollfd p = { .fd = k.status_fd >= 0 ? k.status_fd : k.pidfd, .events = POLLIN };
 
         if (poll(&p, 1, STARTKERNEL_TIMEOUT_MS) == 0) /* its end closes the pipe */
             (void)kill(k.pid, SIGKILL);

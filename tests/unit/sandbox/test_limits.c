@@ -6,6 +6,7 @@
 
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 
 static char output[65536];
 
@@ -633,6 +634,99 @@ static void a_start_in_a_busy_session_can_be_left_waiting(void **state)
     box_close(&b);
 }
 
+/* Holds the process, once it is told which, until its end of the channel closes: who is traced ends, and cannot be
+ * reaped by its parent meanwhile. */
+static pid_t start_debugger(int *ret_channel)
+{
+    int pair[2], pid, answer;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    pid_t debugger = fork();
+    if (debugger == 0) {
+        close(pair[1]);
+        while (read(pair[0], &pid, sizeof pid) == sizeof pid) {
+            answer = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0;
+            if (write(pair[0], &answer, sizeof answer) != sizeof answer)
+                _exit(1);
+        }
+        _exit(0);
+    }
+    assert_true(debugger > 0);
+    close(pair[0]);
+    *ret_channel = pair[1];
+    return debugger;
+}
+
+static int seize(int channel, pid_t pid)
+{
+    int what = pid, answer = 0;
+
+    assert_int_equal(write(channel, &what, sizeof what), sizeof what);
+    assert_int_equal(read(channel, &answer, sizeof answer), sizeof answer);
+    return answer;
+}
+
+/* Before Linux 6.18 its end waits for its share of the processor; here a debugger holds it. */
+static void a_start_that_failed_and_does_not_end_keeps_nobody(void **state)
+{
+    (void)state;
+    struct launch_limits l = small();
+    char *const hog[] = {
+        BOX_TEXT("sh"), BOX_TEXT("-c"),
+        BOX_TEXT("for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; echo; wait"), NULL
+    };
+    char *const argv[] = { BOX_TEXT("no such program"), NULL };
+    char *const env[] = { BOX_TEXT("PATH=/usr/bin"), NULL };
+    struct box b;
+    struct box_run run;
+    struct sandbox_kernel k;
+    struct sandbox_start start = {
+        .kernel = 2, .spec_fd = -1, .argv = argv, .env = env, .cwd = "/"
+    };
+    int log[2], channel, r, seized = 0;
+    char c;
+
+    BOX_NEEDS_ROOT();
+    l.cpu_millis = 50; /* on its way for long enough to be caught */
+    box_open(&b, &l);
+    pid_t debugger = start_debugger(&channel);
+    start.connection_fd = memfd_create("c", MFD_CLOEXEC);
+    box_ok(box_start(&b, hog, &run));
+    assert_int_equal(read(run.log_fd, &c, 1), 1);
+    assert_int_equal(pipe2(log, O_CLOEXEC), 0);
+    start.log_fd = log[1];
+    do {
+        start.generation++;
+        box_ok(sandbox_start_begin(b.sandbox, &start, &k, &box_err));
+        seized = seize(channel, k.pid);
+        do {
+            struct pollfd p = { .fd = k.status_fd >= 0 ? k.status_fd : k.pidfd, .events = POLLIN };
+
+            assert_int_equal(poll(&p, 1, BOX_TIMEOUT_MS), 1);
+            r = sandbox_start_end(b.sandbox, 2, start.generation, &k, &box_err);
+        } while (r == -EAGAIN && (!seized || k.status_fd >= 0));
+    } while (!seized && start.generation < 50);
+    assert_true(seized);
+    assert_int_equal(r, -EAGAIN);
+    assert_int_equal(k.failure.code, ENOENT);
+    assert_int_equal(sandbox_start_end(b.sandbox, 2, start.generation, &k, &box_err), -EAGAIN);
+    close(channel);
+    assert_int_equal(waitpid(debugger, NULL, 0), debugger);
+    for (int left = BOX_TIMEOUT_MS; r == -EAGAIN && left > 0; left--) {
+        poll(NULL, 0, 1);
+        r = sandbox_start_end(b.sandbox, 2, start.generation, &k, &box_err);
+    }
+    assert_int_equal(r, -ENOENT);
+    assert_non_null(strstr(box_err.msg, "no such program"));
+    assert_int_equal(waitpid(k.pid, NULL, WNOHANG), -1); /* it was reaped */
+    close(log[0]);
+    close(log[1]);
+    close(start.connection_fd);
+    box_ok(sandbox_kill_kernel(b.sandbox, 1, 1, &box_err));
+    box_finish(&b, &run, output, sizeof output);
+    box_close(&b);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -652,6 +746,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_peak_starts_anew_where_the_kernel_can),
         cmocka_unit_test(everything_dies_with_the_launcher),
         cmocka_unit_test(a_start_in_a_busy_session_can_be_left_waiting),
+        cmocka_unit_test(a_start_that_failed_and_does_not_end_keeps_nobody),
     };
 
     box_maybe_init(argc, argv);
