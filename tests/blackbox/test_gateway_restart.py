@@ -257,6 +257,7 @@ def test_a_question_that_its_client_had_not_got_is_asked_again(server_with):
     c.close()
 
 
+@pytest.mark.full
 def test_cells_that_wait_their_turn_are_run_and_told(server_with):
     s = server_with()
     kid, c = with_kernel(s)

@@ -144,6 +144,7 @@ def test_sockets_hear_why_a_seed_failed_at_a_restart(server_with, tmp_path):
         assert said_until_dead(c) == said_until_dead(other) == [f"\n[holdcell] {why}\n"]
 
 
+@pytest.mark.full
 def test_sockets_of_a_kernel_that_never_was_hear_why(server_with, tmp_path):
     s = server_with("--seed-notebook", notebook(tmp_path / "s.ipynb", "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.1)"),
                     "--seed-timeout", "15", "--prespawn", "1")
