@@ -178,7 +178,7 @@ int kernel_note_now(struct kernel *k)
         return 1;
     }
     if (now < k->note_after_us && !k->note_awaited) {
-        loop_timer_close(k->note_timer);
+        k->note_timer = loop_timer_close(k->note_timer);
         note_within(k, (k->note_after_us - now) / 1000 + 1);
     }
     k->note_awaited = 1;

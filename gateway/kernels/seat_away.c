@@ -77,8 +77,10 @@ static void give_up_sockets(struct seat *s)
     log_warn("seat_cut_off", "kernel=%s", s->kernel->id);
     kernel_tell_seat(s, cut_off);
     for (const struct held *h = s->held; h != NULL; h = h->next) {
-        if (h->is_run)
-            kernel_tell_lost(s, h->parts[0], not_sent), seat_run_ended(s, h->parts[0]);
+        if (!h->is_run)
+            continue;
+        kernel_tell_lost(s, h->parts[0], not_sent);
+        seat_run_ended(s, h->parts[0]);
     }
     seat_forget_held(s);
     seat_close_dealers(s);

@@ -2,7 +2,6 @@
  * not given, questions. All of it: what would be too much was not taken before. */
 #include "err.h"
 #include "jmsg.h"
-#include "jsonwrite.h"
 #include "kernel_own.h"
 #include "noteitem.h"
 #include "seat.h"
@@ -13,7 +12,7 @@ enum {
     UNSEEN_BYTES =
         2 * 1024 * 1024, /* of a kernel's ends that were not given; of more the newest ... */
     UNSEEN_SEAT_BYTES =
-        2 * HEADER_MAX, /* ... of each seat, so much at least; the others are counted */
+        HEADER_NAMES_MAX, /* ... of each seat, so much at least; the others are counted */
 };
 
 static int put(struct buf *out, enum noteitem_kind kind, unsigned flags, struct view bytes)

@@ -82,7 +82,6 @@ void seat_stdin_refuse(struct seat *s, const struct jmsg *m)
 {
     log_warn("stdin_unreachable", "kernel=%s", s->kernel->id);
     kernel_refuse_run(s, m, "StdinUnreachable", unreachable);
-    kernel_note_later(s->kernel);
 }
 
 void seat_stdin_joined(void *dealer)

@@ -160,22 +160,22 @@ def test_a_reply_that_comes_seconds_late_behind_others_is_taken(server_with, ker
 
 # --- cells that wait in the gateway -----------------------------------------------------
 
-def fill_up(c):
-    """An endless cell and so many behind it that the gateway keeps some of them."""
+def filled_up(s):
+    """A kernel with an endless cell and so many behind it that the gateway keeps some of them."""
+    kid, c = with_kernel(s)
     stories = Stories()
     stories.start(c, "import time\nwhile True: time.sleep(0.1)")
     until_it_runs(c)
     for _ in range(OPEN_MAX + 50):
         stories.start(c, "pass")
-    return stories
+    until_sent(s, 1 + OPEN_MAX)
+    return kid, c, stories
 
 
 @pytest.mark.full
 def test_what_a_client_sends_on_control_does_not_wait_behind_its_cells(server_with):
     s = server_with()
-    kid, c = with_kernel(s)
-    stories = fill_up(c)
-    until_sent(s, 1 + OPEN_MAX)
+    _, c, stories = filled_up(s)
     c.send("interrupt_request", {}, "control")
     stories.follow(c)
     assert stories.first.replies[0]["content"]["ename"] == "KeyboardInterrupt"
@@ -186,9 +186,7 @@ def test_what_a_client_sends_on_control_does_not_wait_behind_its_cells(server_wi
 @pytest.mark.full
 def test_cells_that_the_gateway_kept_end_with_a_restart_like_those_that_the_kernel_had(server_with):
     s = server_with()
-    kid, c = with_kernel(s)
-    stories = fill_up(c)
-    until_sent(s, 1 + OPEN_MAX)
+    kid, c, stories = filled_up(s)
     assert s.restart(kid).status == 200
     stories.follow(c)
     assert {x.replies[0]["content"]["ename"] for x in stories.values()} == {"KernelRestarted"}

@@ -21,6 +21,7 @@ from jupyter_client.session import Session
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHANNELS = ("shell", "control", "stdin", "iopub", "hb")
 DEADLINE = 60  # for whatever should be quick: only a hang is a failure
+CELL = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": False}
 
 
 def runtime_dir():
