@@ -512,6 +512,7 @@ def test_a_kernel_that_blocks_all_signals_is_killed_after_the_drain_timeout(serv
     assert slow < (4 + LADDER) * SLOW
 
 
+@pytest.mark.full
 def test_a_server_that_is_stopped_gives_its_kernels_the_drain_timeout_and_leaves_none(server_with):
     s = server_with("--drain-timeout", "6")
     kid = s.start_kernel("python3")

@@ -59,6 +59,7 @@ def accepted(s, kid):
     wait_for(lambda: s.request("GET", f"/api/kernels/{kid}").status == 404, every=0.01)
 
 
+@pytest.mark.full
 def test_a_kernel_that_is_being_deleted_is_not_found_but_takes_its_place(server_with):
     s = server_with("--max-kernels", "1")
     kid = stubborn_kernel(s)

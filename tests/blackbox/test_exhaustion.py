@@ -7,7 +7,7 @@ import pytest
 from hogs import CASES, ENDLESS, at_its_worst, measure, medians
 from server import SLOW, Server, wait_for
 
-QUICK = ("oom-in-a-child", "fork-bomb", "disk-full")
+QUICK = ("oom-in-a-child", "disk-full")
 
 
 @pytest.fixture(scope="module")

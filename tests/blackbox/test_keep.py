@@ -315,6 +315,7 @@ def test_the_end_of_kept_kernels_waits_for_what_goes_slowly(kept):
     assert "event=session_gone" in s.log() and "event=sessions_left" not in s.log()
 
 
+@pytest.mark.full
 def test_stop_says_when_processes_are_left(kept):
     s = kept()
     kernel_with(s, "x = 1")
@@ -483,6 +484,7 @@ def test_a_server_that_comes_when_one_died_right_behind_its_takeover_waits_for_t
     assert_works(heir)
 
 
+@pytest.mark.full
 def test_a_server_that_dies_in_its_takeover_before_its_gateway_has_asked_leaves_the_keeper_in_its_place(kept, slow_heir):
     s, kid = stopped_with_x(kept)
     keeper = s.keeper()

@@ -110,12 +110,12 @@ def settled(s):
     return wait_for(still)
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.full)])
-def test_quiet_sessions_leave_all_as_before_in_processes_that_lived_through_them(server_with, count):
+@pytest.mark.full
+def test_quiet_sessions_leave_all_as_before_in_processes_that_lived_through_them(server_with):
     s = server_with()
     before = settled(s)
     old = s.process("launcher"), s.process("gateway")
-    quiet_lives(s, count)
+    quiet_lives(s, 200)
     assert_back(s, before)
     assert (s.process("launcher"), s.process("gateway")) == old
 

@@ -47,6 +47,7 @@ def queue(c):
     return all_of_them
 
 
+@pytest.mark.full
 def test_each_of_hundreds_that_wait_has_its_end_when_the_gateway_is_killed(server_with):
     s = server_with()
     kid, c = with_kernel(s)
@@ -140,6 +141,7 @@ def test_whoever_has_none_is_let_in_when_a_kernel_has_all_the_cells_that_it_may_
 
 # --- replies that are far behind their idles --------------------------------------------
 
+@pytest.mark.full
 def test_a_reply_that_comes_seconds_late_behind_others_is_taken(server_with, kernel_path):
     s = server_with("--kernel-path", kernel_path.add_scripted().path)
     kid, c = with_kernel(s, "scripted", "print up")

@@ -489,6 +489,7 @@ def test_who_becomes_an_observer_loses_the_sockets_of_before(own_server):
     assert alice.request("POST", "/api/kernels", {}).status == 403
 
 
+@pytest.mark.full
 def test_an_expired_token_loses_its_sockets_at_its_time(own_server):
     at = time.time() + 6
     s = own_server([entry("alice", expires=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at + 1))), entry("bob")])
