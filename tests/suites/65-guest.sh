@@ -1,6 +1,6 @@
 # what: the sandbox's unit tests in a Debian guest: pure cgroup v2, Linux 6.1, delegated by systemd and not
 # tier: full
-# timeout: 9000
+# timeout: 19000
 # beside: all
 . "$(dirname "$0")/lib.sh"
 
@@ -30,7 +30,7 @@ p=0 f=0 s=0
 guest() { # guest INIT LEVELS
     local log=$SUITE_TMP/$1-$2.log status bad
     echo "== --init $1, $2"
-    tests/vm/run-in-vm.sh --tree "$tree" --init "$1" --timeout 3600 -- sh "$tree/run.sh" "$2" >"$log" 2>&1
+    tests/vm/run-in-vm.sh --tree "$tree" --init "$1" --timeout 9000 -- sh "$tree/run.sh" "$2" >"$log" 2>&1
     status=$?
     cat "$log"
     p=$((p + $(grep -c '^\[       OK \]' "$log")))

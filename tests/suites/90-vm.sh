@@ -1,6 +1,6 @@
 # what: the server in a stock Debian 12 guest (Linux 6.1, cgroup v2 alone), without and with systemd
 # tier: full
-# timeout: 9000
+# timeout: 15000
 # beside: all
 . "$(dirname "$0")/lib.sh"
 
