@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 #include "err.h"
 #include "log.h"
 
-enum { PATH_LIST_MAX = 64 * 1024, DIRS_MAX = 255 }; /* launch_start.spec_dir */
+enum { PATH_LIST_MAX = 64 * 1024, DIRS_MAX = 64 /* gateway/rules/kernelspec.c reads so many */ };
 
 static int add_directory(struct buf *out, const char *cwd, struct view dir, struct err *e)
 {
@@ -81,5 +82,38 @@ void kernelpath_warn(const char *list, const char *option, const char *names)
         if (!has_kernel(list, p, n))
             log_warn("no_kernelspec", "option=--%s name=%.*s", option, (int)n, p);
         p += n;
+    }
+}
+
+static int has_directory(const char *list, const char *dir, size_t n)
+{
+    for (const char *p = list; *p != '\0'; p += *p == ':') {
+        size_t m = strcspn(p, ":");
+
+        if (m == n && memcmp(p, dir, n) == 0)
+            return 1;
+        p += m;
+    }
+    return 0;
+}
+
+void kernelpath_warn_of_jupyter(const char *list)
+{
+    static const char *const names[] = { "JUPYTER_PATH", "JUPYTER_DATA_DIR" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int missed = 0;
+
+        for (const char *p = getenv(names[i]); p != NULL && *p != '\0'; p += *p == ':') {
+            size_t n = strcspn(p, ":");
+
+            missed |= n > 0 && !has_directory(list, p, n);
+            p += n;
+        }
+        if (missed)
+            log_warn("variable_not_read",
+                     "name=%s note=\"kernelspecs are looked for in the runtime and in the "
+                     "directories of --kernel-path alone\"",
+                     names[i]);
     }
 }

@@ -17,4 +17,8 @@ int kernelpath_complete(const char *given, const char *runtime, char **ret,
  * directory of the completed list now. It may come later. */
 void kernelpath_warn(const char *list, const char *option, const char *names);
 
+/* Likewise for each variable by which Jupyter's servers find kernelspecs, when it names a
+ * directory that is not in the completed list. */
+void kernelpath_warn_of_jupyter(const char *list);
+
 #endif

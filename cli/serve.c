@@ -284,6 +284,7 @@ static void warn_of_names(const struct server *s)
     kernelpath_warn(s->kernel_path, "allowed-kernels", s->options.allowed_kernels);
     kernelpath_warn(s->kernel_path, "default-kernel", s->options.default_kernel);
     kernelpath_warn(s->kernel_path, "force-kernel", s->options.force_kernel);
+    kernelpath_warn_of_jupyter(s->kernel_path);
     messagetypes_warn("allowed-message-types", s->options.allowed_message_types);
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "environment.h"
 #include "err.h"
@@ -354,18 +353,6 @@ static int check_most(const struct serve_options *o, struct err *e)
     return 0;
 }
 
-/* Jupyter's switch believes everybody; here the proxies have names. */
-static int check_old_switch(const struct serve_options *o, struct err *e)
-{
-    const char *value = getenv("KG_TRUST_XHEADERS");
-
-    if (value == NULL || strcasecmp(value, "true") != 0 || o->trusted_proxy != NULL)
-        return 0;
-    return err_set(e, EINVAL,
-                   "KG_TRUST_XHEADERS would believe everybody: name the proxies by "
-                   "--trusted-proxy ADDRESS/BITS,... (or unix)");
-}
-
 static char **copy_arguments(int argc, char **argv)
 {
     char **copy = xcalloc((size_t)argc + 1, sizeof *copy);
@@ -429,8 +416,6 @@ int serve_options_read(int argc, char **argv, struct serve_options *ret, struct 
     if (ret->audit_required && ret->audit_log == NULL)
         return err_set(e, EINVAL, "option --audit-required needs --audit-log");
     rc = check_values(&r, ret, e);
-    if (rc == 0)
-        rc = check_old_switch(ret, e);
     if (rc == 0)
         rc = choose_base_url(ret, e);
     if (rc == 0)

@@ -132,6 +132,21 @@ def test_a_kernelspec_that_does_not_exist_yet_is_a_warning(server_with):
     assert "name=python3" not in s.log()
 
 
+def test_a_path_of_jupyters_is_a_warning_where_kernel_path_has_not_the_same_directories(server_with, kernel_path):
+    kernel_path.add("other", ["python3", "-c", "0"])
+    jupyters = {"JUPYTER_PATH": f"{kernel_path.path}:/nowhere/jupyter", "JUPYTER_DATA_DIR": kernel_path.path}
+    s = server_with(env=jupyters)
+    assert list(s.request("GET", "/api/kernelspecs").json()["kernelspecs"]) == ["python3"]
+    warned = [line for line in s.log().splitlines() if "event=variable_not_read" in line]
+    assert [re.search(r" name=(\S+) ", line).group(1) for line in warned] == list(jupyters)
+    assert all("level=warn" in line and "--kernel-path" in line for line in warned)
+    s = server_with("--kernel-path", kernel_path.path, env=jupyters)
+    assert sorted(s.request("GET", "/api/kernelspecs").json()["kernelspecs"]) == ["other", "python3"]
+    assert s.log().count("event=variable_not_read name=JUPYTER_PATH ") == s.log().count("variable_not_read") == 1
+    s = server_with("--kernel-path", jupyters["JUPYTER_PATH"], env=jupyters)
+    assert "variable_not_read" not in s.log()
+
+
 # --- values that are missing or wrong -----------------------------------------------------
 
 def refused(*options):
@@ -242,3 +257,10 @@ def test_without_root_it_says_so():
 
 def test_a_runtime_that_is_none_is_named(tmp_path):
     assert refused("--runtime", str(tmp_path)).startswith(f"option --runtime: no runtime at '{tmp_path}' (bin/python3,")
+
+
+def test_more_directories_of_kernelspecs_than_are_read_are_refused(tmp_path):
+    """The runtime's own is the last of the list: it would be the one that is left out."""
+    many = ":".join(f"/srv/jupyter{n}" for n in range(64))
+    assert refused("--kernel-path", many, "--state-dir", str(tmp_path / "state")) == \
+        "option --kernel-path: more than 63 directories"

@@ -1,4 +1,4 @@
-# what: unmodified clients: @jupyterlab/services in Node, jupyter_kernel_client's own tests, nbclient, papermill
+# what: unmodified clients: @jupyterlab/services in Node, jupyter_kernel_client's own tests, jupyter_server_client, nbclient, papermill
 # tier: quick
 # timeout: 1800
 # beside: others
