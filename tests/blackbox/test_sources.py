@@ -181,6 +181,7 @@ def test_another_port_is_tried_when_that_is_wished(bare):
     ([], {"KG_AUTH_TOKEN": "a", "HOLDCELL_TOKEN": "b"}, "HOLDCELL_TOKEN contradicts KG_AUTH_TOKEN"),
     ([], {"HOLDCELL_TOKEN": "b", "HOLDCELL_NO_AUTH": "1"}, "HOLDCELL_TOKEN contradicts HOLDCELL_NO_AUTH"),
     ([], {"HOLDCELL_TOKEN": ""}, "HOLDCELL_TOKEN is empty; --no-auth asks for no token"),
+    ([], {"KG_AUTH_TOKEN": ""}, "KG_AUTH_TOKEN is empty; --no-auth asks for no token"),
     ([], {"KG_IP": "0.0.0.0"}, "option --listen: 0.0.0.0:8888 is not a loopback address, and no token is given"),
     ([], {"KG_ENV_WHITELIST": "A,2B"}, "KG_ENV_WHITELIST: option --env-allow: 'A,2B' is not a list of names"),
     ([], {"KG_PRESPAWN_COUNT": "3", "KG_MAX_KERNELS": "2"}, "option --prespawn: 3 kernels are more than --max-kernels 2"),
