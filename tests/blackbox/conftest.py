@@ -57,6 +57,13 @@ def kernel(shared):
 
 
 @pytest.fixture
+def not_sanitized():
+    with open(BIN, "rb") as f:
+        if b"__asan_init" in f.read():
+            pytest.skip("a sanitizer has memory of its own, without limit")
+
+
+@pytest.fixture
 def kernel_path():
     """Factory: add(name, argv, {file: text}) makes a kernelspec, add_scripted() that of a test kernel; .path is its
     data directory."""

@@ -12,7 +12,8 @@ import pytest
 import websocket
 
 from channels import Channels, Ended
-from server import wait_for
+from rawhttp import Raw, upgrade
+from server import DEADLINE, SLOW, wait_for
 
 
 def legacy_binary(message, *buffers):
@@ -66,6 +67,30 @@ def test_a_kernel_that_never_speaks_holds_up_neither_the_handshake_nor_its_end(s
         with pytest.raises(Ended):
             while True:
                 c.recv()
+
+
+MUTE_LATER = ["sh", "-c", "test -e ~/once && exec sleep 600; : >~/once; exec {resource_dir}/scripted-kernel {connection_file}"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("life", ["first", "next"])
+def test_the_least_patient_client_gets_its_handshake_with_a_kernel_that_never_answers(server_with, kernel_path, life):
+    """jupyter_kernel_client gives it 10 s. Without options the server makes it wait for 8 (docs/ARCHITECTURE.md)."""
+    kernel_path.add_scripted("mute", ["sleep", "600"] if life == "first" else MUTE_LATER)
+    s = server_with("--kernel-path", kernel_path.path)
+    kid = s.start_kernel("mute")
+    if life == "next":
+        with Channels(s, kid) as c:
+            assert c.run("result 1").result == "1"
+            assert c.run("exit 3").status == "error"
+    wait_for(lambda: s.kernel(kid)["execution_state"] == "starting")
+    with Raw(s, timeout=DEADLINE) as c:
+        asked = time.monotonic()
+        c.send(upgrade(s, kid))
+        assert c.answer()[0] == 101
+        assert time.monotonic() - asked < 10 * SLOW
+    assert s.kernel(kid)["execution_state"] == "starting", "it has not answered"
+    assert s.delete_kernel(kid) == 204
 
 
 def test_what_was_sent_to_a_killed_kernel_does_not_reach_the_next(shared, kernel):

@@ -5,21 +5,15 @@ import resource
 import pytest
 
 from channels import Channels
-from server import BIN, read, wait_for
+from server import read, wait_for
 
+pytestmark = pytest.mark.usefixtures("not_sanitized")
 PUBLISHER = "import zmq\npub = get_ipython().kernel.iopub_thread.socket\n"
 ENDLESS = PUBLISHER + """
 part = bytes(4 << 20)
 for i in range(%d):
     pub.send(part, zmq.SNDMORE, copy=False)
 """
-
-
-@pytest.fixture(autouse=True)
-def not_sanitized():
-    with open(BIN, "rb") as f:
-        if b"__asan_init" in f.read():
-            pytest.skip("the shadow memory of a sanitizer knows no limit")
 
 
 def data_limit(s):

@@ -7,6 +7,7 @@ import pytest
 
 from channels import Channels
 from server import SLOW, descendants_of, read, wait_for
+from test_metrics import Metrics
 
 IPYKERNEL = ["python3", "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
 
@@ -138,6 +139,29 @@ def test_what_was_asked_before_a_restart_is_never_run_by_the_new_kernel(shared, 
             assert states.count("idle") == 1 and states[-1] == "idle", states
         assert "".join(m["content"]["text"] for m in c.seen if m["header"]["msg_type"] == "stream"
                        and m["parent_header"].get("msg_id") == after) == "run 1\n"
+
+
+def test_a_client_that_asks_for_a_restart_by_message_gets_a_fresh_kernel_every_time(server_with):
+    """shutdown_request with restart: one time more than a kernel may die in a row, and none of them counts as a death."""
+    s = server_with()
+    kid = s.start_kernel("python3")
+    pids = set()
+    with Channels(s, kid) as c:
+        for i in range(6):
+            assert c.run(f"marker = {i}").status == "ok"
+            pids |= set(s.kernels())
+            asked = c.send("shutdown_request", {"restart": True}, "control")
+            reply = c.until(lambda m: m["header"]["msg_type"] == "shutdown_reply")
+            assert reply["parent_header"]["msg_id"] == asked and reply["content"]["restart"] is True
+            c.until(lambda m: m["header"]["msg_type"] == "status" and m["content"]["execution_state"] == "restarting")
+            assert c.run("'marker' in globals()").result == "False"
+        assert len(pids | set(s.kernels())) == 7, "a process of its own each time"
+        assert s.kernel(kid)["id"] == kid
+        assert Metrics(s).all("kernel_restarts_total") == {(("cause", "requested"),): 6}
+        assert "died" not in "".join(m["content"]["text"] for m in c.seen if m["header"]["msg_type"] == "stream")
+        assert c.run("import os; os._exit(3)").status == "error"
+        assert c.run("'first death'").result == "'first death'", "it has all its restarts left"
+    assert Metrics(s)("kernel_restarts_total", cause="automatic") == 1
 
 
 # --- interrupts ------------------------------------------------------------------------------

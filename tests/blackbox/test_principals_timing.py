@@ -36,6 +36,7 @@ UPGRADE = ("Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 
            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
 TIMED = {
     "get-kernel": ("GET", "/api/kernels/{k}", None, 200),
+    "get-limits": ("GET", "/api/kernels/{k}/limits", None, 200),
     "delete-kernel": ("DELETE", "/api/kernels/{k}", None, 200),
     "interrupt": ("POST", "/api/kernels/{k}/interrupt", lambda k: {}, 200),
     "restart": ("POST", "/api/kernels/{k}/restart", lambda k: {}, 200),

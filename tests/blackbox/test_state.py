@@ -55,8 +55,9 @@ def test_restart_loses_variables_and_keeps_id_files_and_socket(shared, kernel):
                                     if m["header"]["msg_type"] == "status"]
 
 
-def test_an_error_is_followed_by_cells_that_run(chan):
-    for i in range(10):
+@pytest.mark.parametrize("pairs", [10, pytest.param(50, marks=pytest.mark.full)])
+def test_an_error_is_followed_by_cells_that_run(chan, pairs):
+    for i in range(pairs):
         assert chan.run("1/0").ename == "ZeroDivisionError"
         assert chan.run(str(i)).result == str(i)
 

@@ -1,8 +1,10 @@
 """Many clients at one kernel at the same time: every request ends, with an answer that fits."""
 
+import concurrent.futures
 import http.client
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -12,6 +14,7 @@ import pytest
 
 from channels import Channels
 from server import wait_for
+from test_metrics import Metrics
 
 ALLOWED = {
     "restart": {200, 404}, "interrupt": {204, 404}, "delete": {204, 404}, "get": {200, 404},
@@ -105,3 +108,23 @@ def test_sessions_come_and_go_in_two_instances_while_one_of_them_loses_its_launc
     for s in (a, b):
         assert "make cgroup" not in s.log() and "sweep" not in s.log(), s.log()[-2000:]
     wait_for(lambda: b.counters()["cgroups"] == before["cgroups"])
+
+
+def test_requests_for_kernels_at_once_never_get_more_than_there_may_be(server_with):
+    s = server_with("--max-kernels", "2")
+    with concurrent.futures.ThreadPoolExecutor(8) as clients:
+        got = list(clients.map(lambda _: s.request("POST", "/api/kernels", {"name": "python3"}), range(8)))
+    assert sorted(r.status for r in got) == [201] * 2 + [403] * 6
+    for r in got:
+        assert r.status == 201 or re.fullmatch(r"Resource Limit: \d kernels are running, the limit is 2", r.json()["message"])
+    mine = {r.json()["id"] for r in got if r.status == 201}
+    for kid in mine:
+        with Channels(s, kid) as c:
+            assert c.run("1 + 1").result == "2"
+    assert {k["id"] for k in s.request("GET", "/api/kernels").json()} == mine and len(s.kernels()) == 2
+    now = Metrics(s)
+    assert sum(now.all("kernel_starts_total").values()) == 2, "nothing was started for who was refused"
+    assert now("sessions") == 2
+    for kid in mine:
+        assert s.delete_kernel(kid) == 204
+    s.start_kernel("python3")
