@@ -1,12 +1,14 @@
 """jupyter_server with its kernels in this server, as JupyterLab's `--gateway-url` sets it up: every act of a user by way of it,
 with and without a token between the two, with and without KERNEL_USERNAME."""
 
+import json
 import os
 import subprocess
 import sys
 import types
 
 import pytest
+import websocket
 from channels import Channels
 from server import DEADLINE, Server, ends_with_us, free_port, wait_for
 
@@ -90,3 +92,43 @@ def test_every_act_of_a_user_works_by_way_of_jupyter_server(front):
     kid = front.start_kernel("python3")
     assert front.delete_kernel(kid) == 204
     assert front.kernel(kid) is None and front.behind.request("GET", "/api/kernels").json() == []
+
+
+@pytest.mark.full
+def test_a_kernel_that_is_gone_behind_jupyter_server_is_gone_before_it_too(front):
+    kid = front.start_kernel("python3")
+    with Channels(front, kid) as c:
+        assert c.run("6 * 7").result == "42"
+    assert front.behind.delete_kernel(kid) == 204
+    # The list is what pages poll: it makes jupyter_server ask for those that it misses in ours.
+    assert front.request("GET", "/api/kernels").json() == [] and front.kernel(kid) is None
+    with pytest.raises(websocket.WebSocketBadStatusException) as refused:
+        Channels(front, kid)
+    assert refused.value.status_code == 404
+    kid = front.start_kernel("python3")
+    assert front.delete_kernel(kid) == 204
+
+
+GONE = """
+import asyncio, json, os, urllib.request
+from jupyter_server.gateway.gateway_client import GatewayClient
+from jupyter_server.gateway.managers import GatewayKernelManager
+
+GatewayClient.instance().url = os.environ["URL"]
+
+
+async def main():
+    manager = GatewayKernelManager()
+    await manager.start_kernel(kernel_name="python3")
+    told = [await manager.is_alive()]
+    urllib.request.urlopen(urllib.request.Request(manager.kernel_url, method="DELETE"))
+    await manager.is_alive()        # asks, and still says what it knew before
+    told += [await manager.is_alive(), await manager.refresh_model()]
+    await manager.shutdown_kernel()
+    print(json.dumps(told))
+asyncio.run(main())
+"""
+
+
+def test_a_kernel_that_is_gone_is_dead_to_its_gateway_manager(open_server, program, no_kernels_left):
+    assert json.loads(program("python3", "-c", GONE, URL=f"http://127.0.0.1:{open_server.port}").stdout) == [True, False, None]

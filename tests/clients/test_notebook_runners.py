@@ -60,6 +60,12 @@ print(json.dumps(failure))
 '''
 
 
+@pytest.fixture(params=["token", "no-token"])
+def either(request):
+    """A server with a token, and one without, where the clients are as they come."""
+    return request.getfixturevalue("server" if request.param == "token" else "open_server")
+
+
 @pytest.fixture(params=["nbclient", "papermill"])
 def execute(request, program, tmp_path):
     def execute(server, notebook, **parameters):
@@ -89,10 +95,10 @@ def own(notebook, source):
 
 @pytest.mark.full          # tests/notebooks runs them by nbclient in the quick tier
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
-def test_an_example_runs_with_a_token(server, execute, path):
+def test_an_example_runs_with_a_token_and_without(either, execute, path):
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(UPLOAD))
-    failure, executed = execute(server, notebook)
+    failure, executed = execute(either, notebook)
     assert failure is None and found(executed, "error") == []
     assert sum("image/png" in o.data for o in found(executed, "display_data")) >= 2
 
