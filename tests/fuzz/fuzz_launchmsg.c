@@ -1,4 +1,4 @@
-/* Any packet, as a request, an answer or an event of either protocol. What is understood is written again to the
+/* Any packet, as a request, an answer or an event of each protocol. What is understood is written again to the
  * byte. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "cleanup.h"
 #include "err.h"
 #include "initmsg.h"
+#include "keepermsg.h"
 #include "launchmsg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -29,6 +30,8 @@ static void decode(const struct msg_spec *spec, const struct msg_head *head, str
     buf_free(&again);
     if (spec == launch_request_spec(LAUNCH_START_KERNEL))
         (void)!msg_strings_count(((struct launch_start *)body)->argv, LAUNCH_STRINGS_MAX, NULL);
+    if (spec == keeper_request_spec(KEEPER_ATTACH))
+        (void)!msg_strings_count(((struct keeper_attach *)body)->argv, KEEPER_STRINGS_MAX, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -47,5 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     decode(init_request_spec(head.verb), &head, packet);
     decode(init_answer_spec(head.verb), &head, packet);
     decode(init_event_spec(head.verb), &head, packet);
+    decode(keeper_request_spec(head.verb), &head, packet);
+    decode(keeper_answer_spec(head.verb), &head, packet);
     return 0;
 }
