@@ -6,6 +6,7 @@ import time
 import pytest
 
 from channels import Channels
+from server import SLOW
 from tiers import FULL
 
 ROUNDS = 50 if FULL else 5
@@ -17,19 +18,20 @@ CELL = ("import time\nended = 'interrupted'\n"
 
 
 @pytest.mark.guest
-def test_interrupt_ends_a_sleep_and_keeps_variables(shared, kernel):
-    kid = kernel("python3")
+def test_interrupt_ends_a_sleep_at_once_and_keeps_variables(shared, kernel):
+    kid, took = kernel("python3"), []
     with Channels(shared, kid) as c:
         c.run("kept = 'yes'")
-        m = c.start("import time; print('in', flush=True); time.sleep(60)")
-        c.until(lambda x: x["header"]["msg_type"] == "stream")
-        begun = time.monotonic()
-        assert shared.interrupt(kid) == 204
-        run = c.finish(m, timeout=30)
-        # 58 s would have been left: generous for a loaded machine, far below the sleep
-        assert time.monotonic() - begun < 15
-        assert run.ename == "KeyboardInterrupt"
-        assert c.run("kept").result == "'yes'"
+        for _ in range(3):
+            m = c.start("import time; print('in', flush=True); time.sleep(60)")
+            c.until(lambda x: x["header"]["msg_type"] == "stream")
+            began = time.monotonic()
+            assert shared.interrupt(kid) == 204
+            run = c.finish(m)
+            took.append(time.monotonic() - began)
+            assert run.ename == "KeyboardInterrupt"
+            assert c.run("kept").result == "'yes'"
+    assert min(took) < 2 * SLOW, f"it ends at once, whatever else the machine does at times: {took}"
 
 
 def test_interrupts_between_cells_change_nothing(shared, kernel):
