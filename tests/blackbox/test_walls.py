@@ -72,12 +72,14 @@ def test_the_environment_holds_nothing_of_the_server(inside, shared):
 @pytest.mark.guest
 def test_the_root_is_read_only_and_home_is_writable(chan):
     run = chan.run("import os, errno\nout = {}\n"
-                   "for p in ('/x', '/usr/x', '/etc/x', '/dev/x', '/proc/x', '/usr/lib/python3/x'):\n"
+                   "for p in ('/x', '/usr/x', '/etc/x', '/dev/x', '/proc/x'):\n"
                    "    try: open(p, 'w'); out[p] = 'written'\n"
                    "    except OSError as e: out[p] = errno.errorcode[e.errno]\n"
                    "open('ok.txt', 'w').write('x'); open('/tmp/ok', 'w').write('x'); out")
     out = eval(run.result)
-    assert set(out.values()) <= {"EROFS", "EACCES", "ENOENT", "EPERM"}, out
+    # Of proc it is the file system that has no place for it; for all others a wall, before anybody asks who the user is.
+    assert out.pop("/proc/x") in ("ENOENT", "EACCES"), out
+    assert out == dict.fromkeys(("/x", "/usr/x", "/etc/x", "/dev/x"), "EROFS")
 
 
 @pytest.mark.guest
