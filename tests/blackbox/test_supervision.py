@@ -4,6 +4,7 @@ gateway's place (HOLDCELL_GATEWAY), so that they say nothing about HTTP."""
 import ctypes
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -424,6 +425,20 @@ def test_version_tells_commit_libraries_and_build():
     assert got.returncode == 0
     for part in ("commit ", "libuv ", "libzmq ", "jansson ", "OpenSSL ", "build "):
         assert part in got.stdout
+
+
+def test_version_names_a_commit_of_the_clone_that_it_was_built_in():
+    """The one that was there when the build was configured: what is there now may be another."""
+    tree = os.path.realpath(os.path.join(os.path.dirname(BIN), "..", "..", ".."))
+
+    def git(*words):
+        return subprocess.run(["git", "-C", tree, *words], capture_output=True, text=True, timeout=60).stdout.strip()
+    if shutil.which("git") is None or git("rev-parse", "--show-toplevel") != tree:
+        pytest.skip("it was built in no clone")
+    got = subprocess.run([BIN, "version"], capture_output=True, text=True, timeout=60)
+    named, = re.findall(r"\(commit (.+)\)", got.stdout)
+    found = git("rev-parse", "--verify", "--quiet", named.removesuffix("-dirty") + "^{commit}")
+    assert re.fullmatch("[0-9a-f]{40,}", found), f"git knows no commit {named} there"
 
 
 def test_an_unknown_command_shows_the_known_ones():
