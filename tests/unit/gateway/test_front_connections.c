@@ -20,6 +20,7 @@
 #include "err.h"
 #include "fake_core.h"
 #include "harness.h"
+#include "loop.h"
 
 #define HOST "Host: 127.0.0.1\r\n"
 #define AUTH "Authorization: token secret\r\n"
@@ -297,6 +298,45 @@ static void slow_clients_are_ended(void **state)
     harness_stop(h);
 }
 
+/* A byte of a body each 20 ms, until there is an answer; how many ms that took from the connect on. */
+static uint64_t trickle(struct harness *h)
+{
+    enum { EACH_MS = 20 };
+    uint64_t began = clock_monotonic_us();
+    int fd = dial(h);
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    struct reply r;
+
+    put(fd, "POST /api/kernels HTTP/1.1\r\n" HOST AUTH "Content-Length: 60000\r\n\r\n");
+    for (int i = 0; i < DEADLINE_MS / EACH_MS && poll(&p, 1, EACH_MS) == 0; i++)
+        put(fd, " ");
+    uint64_t took_ms = (clock_monotonic_us() - began) / 1000;
+    assert_int_equal(p.revents & POLLIN, POLLIN); /* while bytes came */
+    get_reply(fd, &r);
+    assert_int_equal(r.status, 408);
+    assert_true(ended(fd));
+    reply_free(&r);
+    hang_up(fd);
+    return took_ms;
+}
+
+static void a_body_without_a_pause_has_ten_times_the_limit_between_two_bytes(void **state)
+{
+    struct front_config config = { .body_ms = 200 };
+    struct harness *h = harness_start(&config);
+    const uint64_t total_ms = 10 * config.body_ms - 1; /* the clock cuts off what is no whole ms */
+    uint64_t longest = 0;
+
+    (void)state;
+    /* A machine that stands still makes a pause: once more. */
+    for (int i = 0; i < 3 && longest < total_ms; i++) {
+        uint64_t took_ms = trickle(h);
+        longest = took_ms > longest ? took_ms : longest;
+    }
+    assert_in_range(longest, total_ms, DEADLINE_MS);
+    harness_stop(h);
+}
+
 static void who_takes_no_answers_is_ended_and_others_are_served(void **state)
 {
     struct front_config config = { .stall_ms = 200 };
@@ -571,6 +611,7 @@ int main(void)
         cmocka_unit_test(a_204_is_bare_and_the_connection_goes_on),
         cmocka_unit_test(who_closes_its_sending_side_still_gets_the_answer),
         cmocka_unit_test(slow_clients_are_ended),
+        cmocka_unit_test(a_body_without_a_pause_has_ten_times_the_limit_between_two_bytes),
         cmocka_unit_test(who_takes_no_answers_is_ended_and_others_are_served),
         cmocka_unit_test(above_the_limit_idle_ones_give_way_then_503),
         cmocka_unit_test(who_reads_no_answers_that_need_no_token_gives_way),
