@@ -3,8 +3,9 @@
 #
 # From a bare Debian 12 to a notebook executed in a sandbox: installs what is missing,
 # builds holdcell and the Python runtime, starts a server of its own, runs the notebook
-# (notebooks/weather.ipynb) through it with an unmodified Jupyter client, and stops the
-# server again. Results are in out/. Safe to repeat; the second run takes seconds.
+# (notebooks/weather.ipynb) through it with an untouched Jupyter client (run_notebook.py
+# inherits from its classes, to tell failures better), and stops the server again.
+# Results are in out/. Safe to repeat; the second run takes seconds.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
@@ -12,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 . scripts/setup.sh
 
 notebook=${1:-notebooks/weather.ipynb}
-case $notebook in -h | --help) sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;; esac
+case $notebook in -h | --help) sed -n '2,8p' "$0" | sed 's/^# \{0,1\}//'; exit 0 ;; esac
 [ -f "$notebook" ] || fail "no such notebook: $notebook"
 [ "$(uname -s)" = Linux ] && [ "$(uname -m)" = x86_64 ] || fail "holdcell runs on Linux, x86_64"
 [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || fail "sandboxes need root: run this as root, or install sudo"

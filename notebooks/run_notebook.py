@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs a notebook through a Jupyter server with an unmodified client library.
+"""Runs a notebook through a Jupyter server with a client library.
 
     run_notebook.py NOTEBOOK --url http://127.0.0.1:8888 [--token T] [--out DIR]
                     [--client kernel|nbclient] [--timeout SECONDS]
 
 --client kernel is jupyter_kernel_client, --client nbclient is nbclient over
 jupyter_server's GatewayKernelManager. The token may be in HOLDCELL_TOKEN instead.
-The packages of tests/requirements/client.txt have to be there.
+The packages of tests/requirements/client.txt have to be there, and are used as pip installs them: what is put over their classes
+here changes how a failure is told (at once, and in one line), and gives the WebSocket of nbclient the token, which it would not send.
 
 Writes DIR/NAME.ipynb (executed), DIR/NAME.html and DIR/NAME-1.png, ..., as far as it came.
 
