@@ -1,16 +1,20 @@
 """jupyter_kernel_client: its own tests with holdcell as their server, and what they leave out."""
 
 import functools
+import json
 import os
+import pathlib
 import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as tree
 
+import look_at_executed
 import pytest
 import requests
 from jupyter_kernel_client import JupyterKernelClient
 from server import DEADLINE, ROOT, wait_for
+from tiers import full_after
 
 # Their reason is the test, not the server; everything else must pass.
 NOT_APPLICABLE = {
@@ -30,6 +34,30 @@ def kernel(url, server):
     with JupyterKernelClient(server_url=url, token=server.token) as client:
         client.execute = functools.partial(client.execute, timeout=DEADLINE)
         yield client
+
+
+DATA = '''\
+import pathlib
+pathlib.Path("data").mkdir()
+for name, data in {files!r}.items():
+    pathlib.Path("data", name).write_bytes(data)
+'''
+
+
+@pytest.mark.parametrize("name", full_after(1, ["births", "economy", "weather"]))
+def test_an_example_runs_cell_by_cell_through_the_package_as_it_comes(url, server, name):
+    """notebooks/run_notebook.py, which the other tests of the examples run, has classes of its own over it."""
+    notebook = json.loads(pathlib.Path(ROOT, "notebooks", f"{name}.ipynb").read_text())
+    files = {n: pathlib.Path(ROOT, "notebooks/data", n).read_bytes() for n in notebook["metadata"]["holdcell"]["data"]}
+    with JupyterKernelClient(server_url=url, token=server.token) as client:
+        assert client.execute(DATA.format(files=files), timeout=DEADLINE)["status"] == "ok"
+        for cell in notebook["cells"]:
+            if cell["cell_type"] != "code":
+                continue
+            got = client.execute("".join(cell["source"]), timeout=5 * DEADLINE)
+            assert got["status"] == "ok" or "raises-exception" in cell["metadata"].get("tags", []), (cell["source"], got)
+            cell["outputs"], cell["execution_count"] = got["outputs"], got["execution_count"]
+    assert look_at_executed.faults(notebook) == []
 
 
 @pytest.mark.full          # most of the time is the client's own: each stop() may wait ten seconds for a thread
