@@ -98,7 +98,7 @@ step 6 $steps "Running $notebook in a sandbox"
 clean_up
 
 # tests/tools/connect_lines.py follows these lines as they stand: the suites quickstart and bare.
-as=sudo\ root=
+as='sudo ' root=''
 [ "$(id -u)" != 0 ] || as='' root=' --allow-root'
 token=$(/usr/bin/python3 -c 'import secrets; print(secrets.token_hex(16))')
 cat <<END
