@@ -273,7 +273,8 @@ static void slow_clients_are_ended(void **state)
         { "POST /api/kernels HTTP/1.1\r\n" HOST AUTH "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
           408 },
     };
-    struct front_config config = { .head_ms = 100, .body_ms = 100, .idle_ms = 100 };
+    /* A machine that stands still for a moment makes no idle client of one that was about to speak. */
+    struct front_config config = { .head_ms = 100, .body_ms = 100, .idle_ms = 1000 };
     struct harness *h = harness_start(&config);
     struct reply r;
     int fd;
